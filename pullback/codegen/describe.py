@@ -13,6 +13,7 @@ SYMBOLS = {
 
 
 MEETS = {"sum": "+=", "prod": "*=", "set": "="}
+LONG, DEEP = 400, 4  # the cost of an expression that is written out wherever it stands, and how deep larger ones are
 
 
 def place(offset: int, strides, indirect=()) -> str:
@@ -22,18 +23,20 @@ def place(offset: int, strides, indirect=()) -> str:
     return " + ".join([*parts, *([str(offset)] if offset or not parts else [])])
 
 
-def text(e: Expr) -> str:
-    """An expression, in Python's way of writing it."""
+def text(e: Expr, depth: int = 0) -> str:
+    """An expression, in Python's way of writing it; of one in which parts come again and again (the largest of a window), the outside."""
     if e.op == "const":
         return f"{e.args[0]:g}" if isinstance(e.args[0], float) else str(e.args[0])
     if e.op == "index":
         return f"i{e.args[0]}"
     if e.op == "load":
         return f"{e.args[0].name}[{place(*e.args[1:])}]"
+    if depth > DEEP and e.cost > LONG:
+        return "..."
     if e.op in SYMBOLS:
-        return f"({text(e.args[0])} {SYMBOLS[e.op]} {text(e.args[1])})"
+        return f"({text(e.args[0], depth + 1)} {SYMBOLS[e.op]} {text(e.args[1], depth + 1)})"
     name = e.dtype.name if e.op == "cast" else e.op
-    return f"{name}({', '.join(text(a) for a in e.args)})"
+    return f"{name}({', '.join(text(a, depth + 1) for a in e.args)})"
 
 
 def step(s: Compute) -> str:

@@ -18,6 +18,8 @@ from ..ops.lowering.loops import Awaited, Buffer, Call, Compute, Started, Value,
 CHEAP, LARGEST = 6, 150  # costs: below, computed again for each reader; above, an expression grows no further
 SERIAL = 1 << 15  # elements that one row may have if nothing else can be split over threads
 WINDOW = 12  # kernels back from the last in which a step that shares inputs looks for a place
+FAR = 64  # the same for small steps that share nothing
+MANY = 48  # steps of one kernel that share nothing
 
 
 # ---- inlining
@@ -144,8 +146,9 @@ class Kernel:
             self.inner = step.reduced
 
 
-def group(steps: list, fusing: bool = True) -> list[Kernel | Call]:
-    """Kernels and calls in an order in which they can run."""
+def group(steps: list, fusing: bool = True, beside: int = 0) -> list[Kernel | Call]:
+    """Kernels and calls in an order in which they can run. Steps of up to `beside` iterations become one kernel with others of
+    the same loops even where they share nothing: where each kernel has its price."""
     result: list[Kernel | Call] = []
     home: dict[Buffer, int] = {}  # the last kernel that writes a buffer
     for step in steps:
@@ -154,6 +157,8 @@ def group(steps: list, fusing: bool = True) -> list[Kernel | Call]:
             home |= dict.fromkeys(step.writes(), len(result) - 1)
             continue
         place, apart = _place(step, result, home) if fusing else (None, [])
+        if place is None and fusing and math.prod(step.dims) <= beside:
+            place = _place_beside(step, result, home)
         if place is None:
             result.append(Kernel(step, apart))
             place = len(result) - 1
@@ -177,6 +182,19 @@ def _place(step: Compute, result: list, home: dict[Buffer, int]) -> tuple[int | 
             return n, apart
         apart.append((n, why))
     return None, apart
+
+
+def _place_beside(step: Compute, result: list, home: dict[Buffer, int]) -> int | None:
+    """A kernel of the same loops that can run a step too, though it has nothing to do with it."""
+    earliest = max((home[b] for b in step.reads() if b in home), default=-1)
+    for n in range(len(result) - 1, max(earliest, len(result) - FAR - 1), -1):
+        kernel = result[n]
+        if _closed(step, kernel) or list(step.dims) != kernel.dims or len(kernel.steps) >= MANY:
+            continue
+        if step.reduced == (kernel.inner or frozenset()):
+            kernel.add(step, False)
+            return n
+    return None
 
 
 def _closed(step: Compute, item: Kernel | Call) -> str:

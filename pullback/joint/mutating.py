@@ -7,10 +7,13 @@ configuration says so, inside `auto_functionalized_v2`, which copies the bases o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import getitem
 from typing import TYPE_CHECKING
 
 from ..capture.front.config import native
 from ..core.tensor import Tensor
+from ..graph.node import Node
 from ..ops.network.batch_normalization import batch_norm_functional, batch_norm_legit, batch_norm_op
 from ..ops.system.dispatch import autograd_layer
 from ..ops.system.operator import Operator
@@ -42,3 +45,24 @@ def _batch_norm(mode: Functionalization, op: Operator, args: tuple):
 
 
 BATCH_NORMS = frozenset((batch_norm_op, batch_norm_legit))  # those that write running statistics
+MOVED, RESULTS = (
+    (3, 4),
+    3,
+)  # the functional form's running statistics, and its results that do not depend on them in training
+
+
+def sources_of(results: Iterable) -> set[Node]:
+    """The nodes on whose values results depend. A batch norm's results do not depend on the statistics that it moves."""
+    found: set[Node] = set()
+    waiting = [v for v in results if isinstance(v, Node)]
+    while waiting:
+        node = waiting.pop()
+        if node in found:
+            continue
+        found.add(node)
+        norm = node.args[0] if node.target is getitem and node.args[1] < RESULTS else None
+        if isinstance(norm, Node) and norm.target is batch_norm_functional and norm.args[5] is True:
+            waiting += [v for k, v in enumerate(norm.args) if isinstance(v, Node) and k not in MOVED]
+        else:
+            waiting += node._input_nodes
+    return found

@@ -30,6 +30,7 @@ from .absent import without_tangents
 from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import as_strided
+from .mutating import sources_of
 from .stacks import note_users_line
 from .subclasses import flat
 
@@ -79,6 +80,7 @@ class Compiled:
             for i, f in enumerate(joint.inputs)
             if f is not None and (f.written or f.bumped or f.geometry is not None)
         ]
+        self.replaced = {i: place for i, f, place in self.changed if place is not None and self._is_unread(i, f)}
         self.symbolic = any(
             getattr(v, "is_symbolic", False)
             for v in tree.tree_leaves(
@@ -89,6 +91,23 @@ class Compiled:
         self.plain = (
             all(o.kind == "fresh" and not (o.is_leaf and o.requires_grad) for o in joint.outputs) and not self.changed
         )
+
+    def _is_unread(self, i: int, fact: Input) -> bool:
+        """Whether no gradient depends on the values of an input that is written: running statistics, say."""
+        if (
+            self.backward is None
+            or self.joint.wrapping is not None
+            or fact.geometry is not None
+            or fact.row is not None
+        ):
+            return False
+        return i not in self.read_by_gradients
+
+    @cached_property
+    def read_by_gradients(self) -> set[int]:
+        graph = self.joint.module.graph
+        read = sources_of(graph.output_node().args[0][self.joint.results :])
+        return {i for i, node in enumerate(n for n in graph.nodes if n.op == "placeholder") if node in read}
 
     def __call__(self, args: list) -> list:
         if self.misshaped:
@@ -447,7 +466,10 @@ def record(compiled: Compiled, args: list, results: list, saved) -> None:
     memories = {id(m) for i in changed for p in parts_of(args[i]) for m in (p, p._memory) if m is not None}
     node.saved = [save(_lasting(v, ids, memories)) if isinstance(v, Tensor) else v for v in saved]
     node.primals = (
-        [save(_kept(a) if i in changed else a) if isinstance(a, Tensor) else a for i, a in enumerate(args)]
+        [
+            save(_before(compiled, i, a, results) if i in changed else a) if isinstance(a, Tensor) else a
+            for i, a in enumerate(args)
+        ]
         if config.double_backward and joint.wrapping is None
         else []
     )
@@ -466,6 +488,12 @@ def _lasting(v: Tensor, results: set, changed: set) -> Tensor:
         with modes.masked(modes.GRAD):
             return v.clone()
     return v.shallow() if id(v) in results else v
+
+
+def _before(compiled: Compiled, i: int, t: Tensor, results: list) -> Tensor:
+    """An argument that is about to be written, as it is now; its new value, where no gradient depends on which it is."""
+    place = compiled.replaced.get(i)
+    return _kept(t) if place is None or requires_grad(t) else results[place].shallow()
 
 
 def _kept(t: Tensor) -> Tensor:

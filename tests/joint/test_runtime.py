@@ -372,3 +372,37 @@ def test_views_of_sizes_that_data_tells_are_views_of_the_argument(backend: str) 
             assert (len(a), len(b), len(c)) == sizes and b._base is x and b.storage_offset() == sizes[0]
             (grad,) = torch.autograd.grad(a.sum() * 2 + c.sum(), x)
             assert grad.tolist() == [2.0] * sizes[0] + [0.0] * sizes[1] + [1.0] * sizes[2]
+
+
+def test_statistics_that_no_gradient_depends_on_are_not_copied():
+    """Second derivatives are what they are without compiling, though the old running statistics are gone by then."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Tanh())
+    x = torch.randn(2, 3, 8, 8, requires_grad=True)
+
+    def second(f):
+        model[1].reset_running_stats()
+        x.grad = None
+        (g,) = torch.autograd.grad((y := f(x)), x, create_graph=True)
+        (g * g).sum().backward()
+        return y, [g.detach(), x.grad, *[b.clone() for b in model.buffers()]]
+
+    loss = lambda x: (model(x) ** 2).sum()
+    compiled, result = second(torch.compile(loss))
+    for a, b in zip(result, second(loss)[1], strict=True):
+        assert torch.allclose(a, b, atol=1e-5)
+    assert len(compiled.grad_fn.compiled.replaced) == 3
+
+
+def test_what_gradients_depend_on_is_copied():
+    @torch.compile
+    def f(x, factor):
+        result = (x * factor.clone()).sum()
+        factor.mul_(2)
+        return result
+
+    x, factor = torch.randn(3, requires_grad=True), torch.ones(3)
+    y = f(x, factor)
+    assert not y.grad_fn.compiled.replaced
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    assert g.equal(torch.ones(3)) and factor.equal(torch.full((3,), 2.0))

@@ -23,7 +23,7 @@ from ...core.device import device
 from ...core.dtype import dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.tensor import Tensor, stride_of, wrap
-from ...ops.family.pointwise import POINTWISE, pointwise_declaration, rounded_number, stays_wide
+from ...ops.family.pointwise import POINTWISE, in_order, pointwise_declaration, rounded_number, stays_wide
 from ...ops.lowering.elements import Element, Unlowerable, cast, number
 from ...ops.lowering.expressions import Expr, load, walk
 from ...ops.lowering.loops import Buffer
@@ -175,7 +175,7 @@ def prepare(op: Operator, args: tuple, on: Machine) -> Prepared | None:
         return None
     expr, buffers, floats, rounding = found
     places = [(a.shape, stride_of(args[k])) for k, a in zip(tensors, arrays, strict=True)]
-    strides = elementwise_strides(shape, [p for p in places if p[0]] or [((), ())])
+    strides = elementwise_strides(shape, [p for p in in_order(op, places) if p[0]] or [((), ())])
     if pointwise_declaration(op).contiguous:
         strides = elementwise_strides(shape, [])
     order = sorted(range(len(shape)), key=lambda d: (-strides[d], d))

@@ -24,9 +24,11 @@ from ...runtime import cudnn
 from ...runtime.cuda import machine
 from ..lower import SUPPORTED, Lowering
 from . import attention, sorting
+from .groups import KEPT, LARGEST, UNROLLED, WARP
 
 FULL = 264  # groups of threads that keep a device busy
 ALONG, ACROSS = 1 << 13, 1 << 9  # elements that are enough for one group, where memory runs along rows and across them
+ENOUGH = 2  # how many times fewer groups still keep it busy
 
 
 MATRIX_UNITS = 80  # the architecture from which on devices have those that attention is written for
@@ -53,6 +55,7 @@ class CudaLowering(Lowering):
     """See the module's docstring."""
 
     device = "cuda"
+    reads_beside_borders = True
     operands: dtype | None = None  # the dtype in which a product reads both of its operands, where they have one
     evened: dict[tuple, Value]  # matrices with zeros around them, by what they are of
     supported = frozenset(d for d in SUPPORTED if not d.is_complex)
@@ -238,18 +241,43 @@ class CudaLowering(Lowering):
             raise Unlowerable(f"sorting rows of {source.shape[-1]}: they do not fit into the memory of a block")
         return sorting.sorted_places(target, source, descending, first)
 
+    def moments(self, x: Value, axes: Sequence[int]) -> tuple[Value, Value]:
+        """In one pass where a row does not fit into registers: of differences from its first element, added up in float64."""
+        length = math.prod(x.shape[k] for k in axes)
+        along = any(x.strides[k] == 1 for k in axes)
+        if self.wide(x.dtype) is not dtypes.float32 or length <= (KEPT * LARGEST if along else UNROLLED * WARP):
+            return super().moments(x, axes)
+        o, wide = self.o, dtypes.float64
+        shape = [1 if k in axes else n for k, n in enumerate(x.shape)]
+        first = x.window(shape, x.strides)
+        apart = lambda e, f: (e - f).astype(wide.numpy)
+        total = self.reduce("sum", [x, first], apart, axes, wide)
+        squares = self.reduce("sum", [x, first], lambda e, f: apart(e, f) * apart(e, f), axes, wide)
+        mean = self.pointwise(lambda f, t: f.astype(wide.numpy) + t / float(length), first, total, dtype=dtypes.float32)
+        around = self.pointwise(
+            lambda t, s: o.maximum(s - t * t / float(length), 0.0), total, squares, dtype=dtypes.float32
+        )
+        return mean, around
+
     def _reduce(self, step: Compute, results: int) -> None:
         """A reduction; where its results keep too few threads busy, in two steps."""
-        k = max(step.reduced, key=lambda d: step.dims[d], default=None)
-        pieces = self._pieces(step, results, k)
-        if pieces == 1 or k is None:
+        k, pieces = self._split(step, results)
+        if pieces == 1:
             self.emit(step)
         else:
             self.emit_split(step, k, pieces, results)
 
-    def _pieces(self, step: Compute, results: int, k: int | None) -> int:
-        if k is None:
-            return 1
+    def _split(self, step: Compute, results: int) -> tuple[int, int]:
+        """(loop, pieces) in which a reduction is made: of the outermost loop where that gives about enough, since what is left
+        of a row is then one run of memory; else of the longest."""
+        found = [(k, self._pieces(step, results, k)) for k in sorted(step.reduced) if step.dims[k] > 1]
+        most = max([pieces for _, pieces in found], default=1)
+        longest = max(found, key=lambda f: step.dims[f[0]], default=(0, 1))
+        if longest[1] == 1:
+            return longest
+        return next((f for f in found if f[1] * ENOUGH >= most), longest)
+
+    def _pieces(self, step: Compute, results: int, k: int) -> int:
         kept = [d for d in range(len(step.dims)) if d not in step.reduced and step.dims[d] > 1]
         read = [e.args[2] for e in loads(step.expr) if not kept or any(e.args[2][d] for d in kept)]
         along = any(strides[d] == 1 for strides in read for d in step.reduced)

@@ -22,6 +22,8 @@ from ..source import matrix_of, needed_outside, readers_of
 from .prelude import PRELUDE
 from .printer import CudaPrinter, Launch
 
+BESIDE = 1 << 14  # iterations of a kernel that takes less time than its launch
+
 
 @dataclass
 class CudaSource:
@@ -58,7 +60,7 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     """The CUDA file of some steps. `inputs` are the values that come in, each on a buffer of its own."""
     kept, fed = set(outputs), {v.buffer for v in inputs}
     steps = inline(steps, kept) if fusing else [s if isinstance(s, Call) else s.squeezed() for s in steps]
-    order = group(steps, fusing)
+    order = group(steps, fusing, BESIDE)
     readers = readers_of(order)
     bad = Buffer("bad", dtypes.int32, 1, "flag")
     items: list[Launch | Product | Convolved] = []

@@ -275,8 +275,10 @@ class Body:
             places.append((self.checked_index(self.value(index), size), stride))
         return self._assign(e.dtype, f"{printer.pointer(buffer)}[{printer.address(offset, strides, places)}]")
 
-    def checked_index(self, name: str, size: int) -> str:
+    def checked_index(self, name: str, size: int | None) -> str:
         """An index that is within bounds; one that was not is noted, and the caller finds out."""
+        if size is None:
+            return name
         self.checked = True
         self.printer.checks = True
         result = self.printer.fresh()

@@ -35,6 +35,7 @@ threshold_backward = pointwise(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     kernel=lambda xp, g, x, threshold: _masked(xp, g, x <= number(xp, threshold, x), 0),
     supports="real_number",
+    last_leads=True,
     plain=KernelCase(),
     **HIDDEN,
     vjp={
@@ -190,6 +191,7 @@ leaky_relu_backward = pointwise(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
     kernel=lambda xp, g, x, slope, is_result: _leak(xp, g, x, slope),
     supports="real_float",
+    last_leads=True,
     plain=KernelCase(),
     **HIDDEN,
     vjp={

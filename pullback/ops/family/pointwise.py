@@ -91,6 +91,8 @@ class PointwiseDeclaration(Declaration):
     """The dtypes for which the ufunc alone is right, a key of `CATEGORIES`; without it, those of `supports`."""
     contiguous: bool = False
     """Whether the result is row-major, whatever the order of the operands."""
+    last_leads: bool = False
+    """Whether the last operand's order of dimensions counts before the first's."""
     inlines: tuple[str, ...] = ()
     """Other operators whose work the ufunc does, where there is a body: while one is overridden, there is no plain case."""
     dense_writes: bool = False
@@ -104,6 +106,11 @@ def pointwise_declaration(op: Operator) -> PointwiseDeclaration:
     if not isinstance(op.declared, PointwiseDeclaration):
         raise TypeError(f"{op.qualified_name} is no element-wise operator")
     return op.declared
+
+
+def in_order(op: Operator, tensors: list) -> list:
+    """Operands in the order in which their layouts decide that of the result."""
+    return tensors[::-1] if op.declared.last_leads else tensors
 
 
 class Pointwise(Family):
@@ -187,7 +194,7 @@ class Pointwise(Family):
         elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
         if array.ndim > 1 and not all(t._array.flags.c_contiguous for t in tensors):
-            order = [t._array for t in tensors] if not op.declared.contiguous else []
+            order = [t._array for t in in_order(op, tensors)] if not op.declared.contiguous else []
             array = ufuncs.laid_out(array, order, xp)
         return wrap(array, result, device)
 
@@ -227,7 +234,7 @@ class Pointwise(Family):
         self.validate(op, args)
         _, _, result = self.plan(op, args)
         places: list[tuple] = []  # of operands that do not lie as the first does
-        for t in op.tensors(args):
+        for t in in_order(op, op.tensors(args)):
             place = (t._array.shape, stride_of(t))
             if not places or not _same_place(places[0], place):
                 places.append(place)

@@ -28,7 +28,9 @@ from .loops import Awaited, Buffer, Call, Compute, Product, Routine, Sort, Start
 
 FEW, MUCH = 8, 1 << 16  # results, and elements, of reductions that are made in two steps
 IDENTITY = {"sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf}
-Place = tuple[Element, int, int]  # an index that is computed: its value, its stride, how many there are
+Place = tuple[
+    Element, int, int | None
+]  # an index that is computed: its value, its stride, how many there are (None: it is one of them)
 
 
 class Builder:
@@ -36,6 +38,9 @@ class Builder:
 
     o = ELEMENTS
     device = "cpu"  # the type of device whose tensors have loops here
+    reads_beside_borders = (
+        False  # whether windows over a border are read element by element, rather than off a copy with one
+    )
 
     def __init__(self) -> None:
         self.steps: list[Compute | Call] = []

@@ -97,6 +97,8 @@ def _batch_meta(input, weight, bias, running_mean, running_var, training, moment
 def _batch_vjp(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask):
     if g is None or input.ndim < 2:
         return g, None, None
+    if training:  # running statistics have no part in it
+        running_mean = running_var = None
     return batch_norm_backward(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask)
 
 

@@ -49,6 +49,43 @@ def _taps(b: Builder, x: Value, size, stride, dilation, places) -> Iterator[tupl
         yield at, b.gather(full.window(full.shape, full.strides, offset), strides)
 
 
+class Windows:
+    """Windows that may reach over the border. What is there is read where the input is nearest: that is in the same window, and
+    the elements of a window still come in their order, so that the largest, and the first of equals, stay what they are."""
+
+    def __init__(self, x: Value, stride, padding, dilation, places):
+        self.x, self.lead = x, len(x.shape) - len(stride)
+        self.stride, self.padding, self.dilation, self.places = stride, padding, dilation, places
+
+    def along(self, d: int, k: int) -> tuple[int, int, int]:
+        """(first place, last place, last of the input) of element `k` of the windows along a dimension."""
+        first = self.dilation[d] * k - self.padding[d]
+        return first, first + self.stride[d] * (self.places[d] - 1), self.x.shape[self.lead + d] - 1
+
+    def where(self, b: Builder, at: tuple) -> list[Element]:
+        """The place in the input of an element of a window."""
+        result = []
+        for d, k in enumerate(at):
+            first, last, end = self.along(d, k)
+            here = b.index(self.lead + d, self.stride[d], first)
+            here = here if first >= 0 else b.o.maximum(here, 0)
+            result.append(here if last <= end else b.o.minimum(here, end))
+        return result
+
+    def read(self, b: Builder, at: tuple) -> Element:
+        """An element of a window."""
+        x, strides, places, offset = self.x, list(self.x.strides), [], self.x.offset
+        for d, (k, here) in enumerate(zip(at, self.where(b, at), strict=True)):
+            first, last, end = self.along(d, k)
+            step = strides[self.lead + d]
+            if first >= 0 and last <= end:
+                offset, strides[self.lead + d] = offset + first * step, self.stride[d] * step
+            else:
+                places.append((here, step, None))
+                strides[self.lead + d] = 0
+        return b.gather(x.window(x.shape, x.strides, offset), strides, places)
+
+
 # ---- the largest
 def lower_max_pool(b: Builder, x: Value, size, stride, padding, dilation, ceil):
     out, indices, n = b.result(0), b.result(1), _dimensions(b)
@@ -59,7 +96,7 @@ def lower_max_pool(b: Builder, x: Value, size, stride, padding, dilation, ceil):
         return refused
     if any(padding) and any(d != 1 for d in dilation):
         return NotLowerable("a pool with a border and gaps")
-    o, lead = b.o, len(x.shape) - n
+    o, lead, places = b.o, len(x.shape) - n, out.shape[-n:]
 
     def flat(here: list[Element]) -> Element:
         """The place in the input, row by row."""
@@ -68,14 +105,18 @@ def lower_max_pool(b: Builder, x: Value, size, stride, padding, dilation, ceil):
             total = total * x.shape[lead + d] + at
         return total
 
+    windows = Windows(x, stride, padding, dilation, places)
+    if b.reads_beside_borders:
+        taps = ((at, windows.read(b, at)) for at in itertools.product(*[range(k) for k in size]))
+    else:
+        taps = _taps(b, padded(b, x, padding, -math.inf), size, stride, dilation, places)
     best = place = None
-    for at, e in _taps(b, padded(b, x, padding, -math.inf), size, stride, dilation, out.shape[-n:]):
-        here = [b.index(lead + d, stride[d], dilation[d] * at[d] - padding[d]) for d in range(n)]
-        if best is None:  # the first that is in the input
-            best, place = e, flat([o.maximum(h, 0) for h in here] if any(padding) else here)
+    for at, e in taps:
+        if best is None:
+            best, place = e, flat(windows.where(b, at))
             continue
         larger = o.logical_or(e > best, o.isnan(e))
-        best, place = o.where(larger, e, best), o.where(larger, flat(here), place)
+        best, place = o.where(larger, e, best), o.where(larger, flat(windows.where(b, at)), place)
     return b.fill(out, best), b.fill(indices, place)
 
 

@@ -100,3 +100,48 @@ def test_batches_at_uneven_distances_are_one_call(emulated):
     compiled = emulated(attend, qkv)
     assert all(e[21] == 1 for e in compiled.segments[0].source.plan.entries if e[0] == 1)
     same([compiled(qkv)], [attend(qkv)])
+
+
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("attributes", [(3, 2, 1), ([3, 2], [1, 2], [1, 0]), (2, 2), (2, 1, 0, 2), (5, 3, 2)])
+def test_windows_over_a_border_are_read_in_place(emulated, last, attributes):
+    """One kernel, and no copy with a border; NaN, equal numbers and infinities as ever."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 8, 12, 10)
+    x[0, 0, 0, 0] = x[1, 2, 11, 9] = x[1, 5, 4:6, 3] = float("nan")
+    x[0, 3], x[0, 4] = 1.0, -float("inf")
+    x = x.to(memory_format=torch.channels_last) if last else x
+    f = lambda x: torch.ops.aten.max_pool2d_with_indices(x, *attributes)
+    compiled = emulated(f, x)
+    assert len(compiled.segments[0].source.plan.entries) == 1
+    values, places = compiled(x)
+    expected, expected_places = f(x)
+    assert torch.equal(places, expected_places) and values.stride() == expected.stride()
+    assert torch.equal(values.nan_to_num(9.0), expected.nan_to_num(9.0))
+
+
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("around", [0.0, 1000.0])
+def test_statistics_of_long_rows_take_one_pass(emulated, last, around):
+    torch.manual_seed(0)
+    x = torch.randn(16, 8, 48, 48) * 0.1 + around
+    x = x.to(memory_format=torch.channels_last) if last else x
+    compiled = emulated(lambda x: torch.var_mean(x, (0, 2, 3)), x)
+    assert len(compiled.segments[0].source.plan.entries) == 2  # pieces of all rows, and what they come to
+    for a, b in zip(compiled(x), torch.var_mean(x.double(), (0, 2, 3)), strict=True):
+        assert (
+            float(((a - b) / b.abs().clamp(1e-3)).abs().max()) < 2e-6
+            if around
+            else torch.allclose(a.double(), b, atol=1e-6)
+        )
+
+
+def test_small_kernels_of_the_same_loops_are_one(emulated):
+    """What shares nothing is put side by side where a launch costs more than the work; what follows from a result comes after it."""
+    torch.manual_seed(0)
+    x, y, z = torch.randn(40), torch.randn(40), torch.randn(1 << 15)
+    f = lambda x, y, z: (x + 1, z * 2, y.exp(), z[:40].cumsum(0) * 3)
+    compiled = emulated(f, x, y, z)
+    kernels = compiled.segments[0].source.kernels
+    assert len(kernels) == 4 and sum("exp" in k and "+ 1" in k for k in kernels) == 1
+    same(compiled(x, y, z), f(x, y, z))

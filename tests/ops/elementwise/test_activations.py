@@ -132,3 +132,13 @@ REFUSED = [
 def test_refused(call, error, words):
     with pytest.raises(error, match=words):
         eval(call)
+
+
+@pytest.mark.parametrize("name, attributes", [("threshold_backward", (0,)), ("leaky_relu_backward", (0.1, False))])
+def test_gradients_of_thresholds_lie_as_what_was_compared(name, attributes):
+    """A gradient that was broadcast, or copied row by row, takes the order of the activation."""
+    x = torch.randn(2, 8, 4, 4).to(memory_format=torch.channels_last)
+    op = getattr(torch.ops.aten, name)
+    for g in (torch.randn(2, 8, 4, 4), torch.randn(2, 8, 1, 1).expand(2, 8, 4, 4)):
+        assert op(g, x, *attributes).stride() == x.stride() == op(g.to("meta"), x.to("meta"), *attributes).stride()
+        assert op(x, g.contiguous(), *attributes).is_contiguous()
