@@ -144,7 +144,12 @@ def of_operator(op: Operator, fixed: tuple, d: dtype) -> Kernel | None:
     if not isinstance(output, Element) or output.expr.dtype is not wanted or wanted not in LETTERS:
         return None
     kernel = Kernel(name, tuple(arrays), tuple(numbers), (output.expr,))
-    return printable(kernel, 1 if declared.constant is not None else 2)
+    return printable(kernel, 1 if declared.constant is not None or _limits(kernel) else 2)
+
+
+def _limits(kernel: Kernel) -> bool:
+    """Whether it is the larger or smaller of an array and one number, which the array library does not vectorise."""
+    return bool(kernel.numbers) and kernel.results[0].op in ("maximum", "minimum")
 
 
 def of_update(name: str, d: dtype) -> Kernel | None:

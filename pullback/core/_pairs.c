@@ -11,7 +11,7 @@ enum { LANES = 16, MOST_PAIRED = 1 << 16 };
 
 #define T float
 #define NAME(f) f##_f32
-#define TRUNC truncf
+#define TRUNC __builtin_truncf
 #define FLOOR floorf
 #define FMOD fmodf
 #define COPYSIGN copysignf
@@ -21,7 +21,7 @@ enum { LANES = 16, MOST_PAIRED = 1 << 16 };
 #include "native_pairs.h"
 #define T double
 #define NAME(f) f##_f64
-#define TRUNC trunc
+#define TRUNC __builtin_trunc
 #define FLOOR floor
 #define FMOD fmod
 #define COPYSIGN copysign
@@ -69,7 +69,7 @@ static PyObject *py_divide(PyObject *self, PyObject *args) { /* self, other, rou
 
 static PyObject *py_clamp(PyObject *self, PyObject *args) { /* self, min, max */
     Array *a = floats_of(argument(args, 0)), *low = NULL, *high = NULL;
-    NONE_UNLESS(a && count_of(a) <= 1024 && (argument(args, 1) != Py_None || argument(args, 2) != Py_None)); /* more: a vector loop */
+    NONE_UNLESS(a && (argument(args, 1) != Py_None || argument(args, 2) != Py_None));
     if (argument(args, 1) != Py_None) NONE_UNLESS(alike(a, low = floats_of(argument(args, 1))));
     if (argument(args, 2) != Py_None) NONE_UNLESS(alike(a, high = floats_of(argument(args, 2))));
     Array *r = new_array(a->nd, a->shape, kind(a));

@@ -107,7 +107,7 @@ static void copy_element(char *y, const char *x, int size) {
 /* ---- results: a copy of the first argument, or that itself */
 static Array *copy_of(const Array *a) {
     Array *r = new_array(a->nd, a->shape, kind(a));
-    if (r) memcpy(r->data, a->data, (size_t)(count_of(a) * size_of(a)));
+    if (r) copy_bytes(r->data, a->data, (size_t)(count_of(a) * size_of(a)));
     return r;
 }
 
@@ -415,7 +415,7 @@ static PyObject *py_copy_(PyObject *self, PyObject *args) {
     PyObject *other = argument(args, 1);
     NONE_UNLESS(is_apart(argument(args, 0), &other, 1));
     if (is_row_major(src))
-        memcpy(a->data, src->data, (size_t)(count_of(a) * size_of(a)));
+        copy_bytes(a->data, src->data, (size_t)(count_of(a) * size_of(a)));
     else
         copy_block(a->data, a->strides, src->data, src->strides, a->shape, a->nd, size_of(a));
     return written(argument(args, 0));

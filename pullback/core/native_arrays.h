@@ -29,6 +29,12 @@ typedef struct {
 enum { F32, F64, I64, I32, I16, I8, U8, BOOL, KINDS, C64 = KINDS, C128, ALL_KINDS }; /* the order in which setup is told their numbers */
 enum { ROW_MAJOR = 1, ALIGNED = 0x100, MOST_DIMS = 64, MOST_NUMBERS = 32, MOST_ELEMENTS = 1 << 15 };
 typedef long long i64;
+/* Before a loop over many elements: it is compiled for AVX2 too, and the machine's own is called. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#define CLONED __attribute__((target_clones("avx2", "default")))
+#else
+#define CLONED
+#endif
 #define NEVER(v) 0
 #define REAL_NAN(v) ((v) != (v))
 

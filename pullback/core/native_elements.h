@@ -184,6 +184,14 @@ ROW(clamp_Tensor_____f, "clamp.Tensor:*:*", 3, 0, 1, "ffff")
 ROW(clamp_Tensor_____d, "clamp.Tensor:*:*", 3, 0, 1, "dddd")
 ROW(clamp_default_____f, "clamp.default:*:*", 1, 2, 1, "ffff")
 ROW(clamp_default_____d, "clamp.default:*:*", 1, 2, 1, "dddd")
+ROW(clamp_default___None_f, "clamp.default:*:None", 1, 1, 1, "fff")
+ROW(clamp_default___None_d, "clamp.default:*:None", 1, 1, 1, "ddd")
+ROW(clamp_default_None___f, "clamp.default:None:*", 1, 1, 1, "fff")
+ROW(clamp_default_None___d, "clamp.default:None:*", 1, 1, 1, "ddd")
+ROW(clamp_max_default_f, "clamp_max.default", 1, 1, 1, "fff")
+ROW(clamp_max_default_d, "clamp_max.default", 1, 1, 1, "ddd")
+ROW(clamp_min_default_f, "clamp_min.default", 1, 1, 1, "fff")
+ROW(clamp_min_default_d, "clamp_min.default", 1, 1, 1, "ddd")
 ROW(cosh_default_f, "cosh.default", 1, 0, 1, "ff")
 ROW(div_Tensor_mode_trunc_f, "div.Tensor_mode:trunc", 2, 0, 1, "fff")
 ROW(div_Tensor_mode_trunc_d, "div.Tensor_mode:trunc", 2, 0, 1, "ddd")
@@ -218,6 +226,8 @@ ROW(hardtanh_backward_default_d, "hardtanh_backward.default", 2, 2, 1, "ddddd")
 ROW(heaviside_default_f, "heaviside.default", 2, 0, 1, "fff")
 ROW(heaviside_default_d, "heaviside.default", 2, 0, 1, "ddd")
 ROW(ldexp_Tensor_f, "ldexp.Tensor", 2, 0, 1, "fff")
+ROW(leaky_relu_default_f, "leaky_relu.default", 1, 1, 1, "fff")
+ROW(leaky_relu_default_d, "leaky_relu.default", 1, 1, 1, "ddd")
 ROW(leaky_relu_backward_default_False_f, "leaky_relu_backward.default:False", 2, 1, 1, "ffff")
 ROW(leaky_relu_backward_default_False_d, "leaky_relu_backward.default:False", 2, 1, 1, "dddd")
 ROW(leaky_relu_backward_default_True_f, "leaky_relu_backward.default:True", 2, 1, 1, "ffff")
@@ -825,6 +835,110 @@ static void V(clamp_default_____d)(i64 n, char *const *a) {
     }
 }
 
+static void V(clamp_default___None_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 x1 = *(const f32 *)a[1];
+    f32 *y0 = (f32 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = x1;
+        const f32 v2 = f_max(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(clamp_default___None_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 x1 = *(const f64 *)a[1];
+    f64 *y0 = (f64 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = x1;
+        const f64 v2 = d_max(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(clamp_default_None___f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 x1 = *(const f32 *)a[1];
+    f32 *y0 = (f32 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = x1;
+        const f32 v2 = f_min(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(clamp_default_None___d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 x1 = *(const f64 *)a[1];
+    f64 *y0 = (f64 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = x1;
+        const f64 v2 = d_min(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(clamp_max_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 x1 = *(const f32 *)a[1];
+    f32 *y0 = (f32 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = x1;
+        const f32 v2 = f_min(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(clamp_max_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 x1 = *(const f64 *)a[1];
+    f64 *y0 = (f64 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = x1;
+        const f64 v2 = d_min(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(clamp_min_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 x1 = *(const f32 *)a[1];
+    f32 *y0 = (f32 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = x1;
+        const f32 v2 = f_max(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(clamp_min_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 x1 = *(const f64 *)a[1];
+    f64 *y0 = (f64 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = x1;
+        const f64 v2 = d_max(v0, v1);
+        y0[i] = v2;
+    }
+}
+
 static void V(cosh_default_f)(i64 n, char *const *a) {
     const f32 *x0 = (const f32 *)a[0];
     f32 *y0 = (f32 *)a[1];
@@ -1408,6 +1522,36 @@ static void V(ldexp_Tensor_f)(i64 n, char *const *a) {
         const f32 v2 = f_exp2(v1);
         const f32 v3 = v0 * v2;
         y0[i] = v3;
+    }
+}
+
+static void V(leaky_relu_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 x1 = *(const f32 *)a[1];
+    f32 *y0 = (f32 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const i32 v1 = v0 > 0.0f;
+        const f32 v2 = x1;
+        const f32 v3 = v0 * v2;
+        const f32 v4 = v1 ? v0 : v3;
+        y0[i] = v4;
+    }
+}
+
+static void V(leaky_relu_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 x1 = *(const f64 *)a[1];
+    f64 *y0 = (f64 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const i32 v1 = v0 > 0.0;
+        const f64 v2 = x1;
+        const f64 v3 = v0 * v2;
+        const f64 v4 = v1 ? v0 : v3;
+        y0[i] = v4;
     }
 }
 

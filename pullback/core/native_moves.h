@@ -29,6 +29,22 @@ static inline int integer_of(PyObject *value, Py_ssize_t *into) {
     return n == 1;
 }
 
+/* memcpy, but for what some processors copy ten times slower by their string instruction: a target a little after its source, but for pages. */
+static inline void copy_bytes(char *y, const char *x, size_t n) {
+    size_t apart = ((size_t)y - (size_t)x) & 4095;
+    if (n < 4096 || apart == 0 || apart >= 64) {
+        memcpy(y, x, n);
+        return;
+    }
+    size_t whole = n / 64 * 64;
+    for (size_t i = 0; i < whole; i += 64) {
+        i64 part[8];
+        memcpy(part, x + i, 64);
+        memcpy(y + i, part, 64);
+    }
+    memcpy(y + whole, x + whole, n - whole);
+}
+
 /* ---- copies of blocks: every element of `shape`, each dimension by its own step in bytes */
 static inline void copy_run(char *y, Py_ssize_t to, const char *x, Py_ssize_t from, Py_ssize_t n, int size) {
     if (to == size && from == size)

@@ -1,12 +1,16 @@
 /* Elements of several arrays, one by one, for one type of elements: read by _pairs.c with T, NAME and the functions of its precision. */
 
+CLONED static void NAME(cut)(const T *x, const T *z, T *y, i64 n) {
+    for (i64 k = 0; k < n; k++) y[k] = TRUNC(x[k] / z[k]);
+}
+
 static void NAME(divided)(const T *x, const T *z, T *y, i64 n, int down) {
+    if (!down) {
+        NAME(cut)(x, z, y, n);
+        return;
+    }
     for (i64 k = 0; k < n; k++) {
         const T a = x[k], b = z[k];
-        if (!down) {
-            y[k] = TRUNC(a / b);
-            continue;
-        }
         if (b == 0) {
             y[k] = a / b;
             continue;
@@ -19,13 +23,12 @@ static void NAME(divided)(const T *x, const T *z, T *y, i64 n, int down) {
 }
 
 /* The larger of x and low, then the smaller of that and high; a NaN among them stays. */
-static void NAME(clamped)(const T *x, const T *low, const T *high, T *y, i64 n) {
-    for (i64 k = 0; k < n; k++) {
-        T v = x[k];
-        if (low) v = low[k] != low[k] ? low[k] : v < low[k] ? low[k] : v;
-        if (high && v == v) v = high[k] != high[k] ? high[k] : v > high[k] ? high[k] : v;
-        y[k] = v;
-    }
+CLONED static void NAME(clamped)(const T *x, const T *low, const T *high, T *y, i64 n) {
+    if (low)
+        for (i64 k = 0; k < n; k++) y[k] = (x[k] < low[k]) | (low[k] != low[k]) ? low[k] : x[k];
+    const T *v = low ? y : x;
+    if (high)
+        for (i64 k = 0; k < n; k++) y[k] = (v[k] > high[k]) | ((high[k] != high[k]) & (v[k] == v[k])) ? high[k] : v[k];
 }
 
 static void NAME(from_angles)(const T *size, const T *angle, T *y, i64 n) {
@@ -36,7 +39,12 @@ static void NAME(from_angles)(const T *size, const T *angle, T *y, i64 n) {
 }
 
 /* Slopes of channels for what is below zero: x is (outer, channels, inner). */
-static void NAME(sloped)(const T *x, const T *slopes, T *y, i64 outer, i64 channels, i64 inner) {
+CLONED static void NAME(sloped)(const T *x, const T *slopes, T *y, i64 outer, i64 channels, i64 inner) {
+    if (inner == 1) {
+        for (i64 o = 0; o < outer; o++, x += channels, y += channels)
+            for (i64 c = 0; c < channels; c++) y[c] = x[c] > 0 ? x[c] : slopes[c] * x[c];
+        return;
+    }
     for (i64 o = 0; o < outer; o++)
         for (i64 c = 0; c < channels; c++, x += inner, y += inner)
             for (i64 i = 0; i < inner; i++) y[i] = x[i] > 0 ? x[i] : slopes[c] * x[i];

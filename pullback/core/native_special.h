@@ -316,8 +316,20 @@ TWO(h_logaddexp2, f32, f, ({ f64 top = v > w ? v : w, low = v > w ? w : v; \
                              f64 e = s_exp((low - top) * 0.69314718055994529), u = 1. + e, l = u == 1. ? e : s_log(u) * e / (u - 1.); \
                              f64 r = top + l * 1.4426950408889634; \
                              r = v == w ? top + 1. : r; v != v || w != w ? (f64)(v + w) : r; }))
-TWO(h_nextafter, f32, f, nextafterf(v, w))
-TWO(h_nextafter, f64, d, nextafter(v, w))
+/* The neighbour towards another number: one more or one less in the bits of the size; from zero the smallest number. */
+#define NEIGHBOUR(T, I, suffix)                                                                  \
+    INLINE T V(neighbour_##suffix)(T v, T w) {                                                   \
+        union { T number; I bits; } x = {v}, low = {.bits = 1}, r;                               \
+        r.bits = x.bits + (((w > v) == (v > 0)) ? 1 : -1);                                       \
+        r.number = v == 0 ? (w > 0 ? low.number : -low.number) : r.number;                       \
+        r.number = v == w ? w : r.number;                                                        \
+        return (v != v) | (w != w) ? v + w : r.number;                                           \
+    }
+NEIGHBOUR(f32, i32, f)
+NEIGHBOUR(f64, i64, d)
+#undef NEIGHBOUR
+TWO(h_nextafter, f32, f, V(neighbour_f)(v, w))
+TWO(h_nextafter, f64, d, V(neighbour_d)(v, w))
 TWO(h_chebyshev_t, f32, f, polynomial_f(v, w, CHEBYSHEV_T, 6))
 TWO(h_chebyshev_t, f64, d, polynomial_d(v, w, CHEBYSHEV_T, 6))
 TWO(h_chebyshev_u, f32, f, polynomial_f(v, w, CHEBYSHEV_U, 8))

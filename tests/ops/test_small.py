@@ -357,3 +357,13 @@ def test_a_view_of_a_tensor_without_history_is_taken_and_one_with_history_is_rec
     view = x[:2]
     x.mul_(torch.ones(4, requires_grad=True))  # the view has a history from here on
     assert torch.kron(view, view).grad_fn is not None
+
+
+@pytest.mark.parametrize("shift", [0, 1, 4, 12, 16, 1024])
+def test_copies_a_little_after_their_source_but_for_pages(shift: int):
+    memory = torch.zeros(20000)
+    source = torch.arange(3000.0)
+    away = (source.data_ptr() - memory.data_ptr()) // 4 % 1024
+    target = memory[away + shift : away + shift + 3000].detach()
+    target.copy_(source)
+    assert torch.equal(target, source) and memory.sum() == source.sum()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import pullback as torch
 from pullback.core.elements import table
 from pullback.ops.system.operator import registry
 
@@ -127,3 +128,53 @@ def test_arrays_that_lie_otherwise():
     fmod, _ = rule_of("fmod.Tensor")
     assert np.array_equal(fmod(x, x[0]), fmod(x, np.ascontiguousarray(np.broadcast_to(x[0], x.shape))))
     assert np.array_equal(fmod(x.copy(), x[::-1]), np.fmod(x, x[::-1]))
+
+
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    1e-45,
+    -1e-45,
+    3.4028234e38,
+    -3.4028234e38,
+    1e-38,
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neighbours_of_special_numbers(dtype):
+    x, y = (a.reshape(-1).astype(dtype) for a in np.meshgrid(SPECIAL, SPECIAL))
+    found, expected = torch.nextafter(torch.tensor(x), torch.tensor(y)).numpy(), np.nextafter(x, y)
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_one_sided_limits_of_special_numbers(dtype):
+    x = torch.tensor(SPECIAL * 3, dtype=dtype)
+    a = x.numpy()
+    zero = np.zeros_like(a)
+    np.testing.assert_array_equal(torch.relu(x).numpy(), np.maximum(a, zero))
+    np.testing.assert_array_equal(torch.clamp_min(x, 0.5).numpy(), np.maximum(a, zero + 0.5))
+    np.testing.assert_array_equal(torch.clamp_max(x, 0.5).numpy(), np.minimum(a, zero + 0.5))
+    assert torch.clamp_min(x, float("nan")).isnan().all()
+    for slope in (0.0, 0.01, 2.0, -1.0):
+        found = torch.nn.functional.leaky_relu(x, slope).numpy()
+        np.testing.assert_array_equal(found, np.where(a > 0, a, a * dtype.numpy.type(slope)))
+    assert torch.relu_(x.clone()).tolist()[:4] == [0, 0, 1, 0]
+
+
+def test_relu_of_other_dtypes_orders_and_gradients():
+    for dtype in (torch.int64, torch.bfloat16, torch.uint8):
+        assert torch.relu(torch.tensor([1, 0, 3]).to(dtype)).tolist() == [1, 0, 3]
+    x = torch.arange(-6.0, 6).reshape(3, 4).t()
+    assert torch.relu(x).stride() == x.stride() and torch.equal(torch.relu(x), x.clamp(min=0))
+    y = torch.tensor([-1.0, 2.0], requires_grad=True)
+    torch.relu(y).sum().backward()
+    assert y.grad.tolist() == [0, 1]

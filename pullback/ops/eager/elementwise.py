@@ -84,6 +84,14 @@ def _ufunc(call: Call) -> str:
     return "ufunc" if loop_of(call.op) is None else "(loop if d is FLOAT32 else ufunc)"
 
 
+def _unary(call: Call, x: str, out: str) -> str:
+    """The ufunc of one array, with the constant that the array library's takes beside it."""
+    if call.op.declared.constant is None:
+        return f"{_ufunc(call)}({x}._array, out={out})"
+    other = f"ufunc({x}._array, CONSTANT[d], out={out})"
+    return other if loop_of(call.op) is None else f"loop({x}._array, out={out}) if d is FLOAT32 else {other}"
+
+
 def _defaults(call: Call) -> list[str]:
     others = [v for v in call.values if v not in call.tensors and v not in call.fixed]
     return [f"{v} is default_{v}" for v in others] + call.no_out
@@ -94,7 +102,7 @@ def _ufunc_lines(call: Call) -> list[str]:
     if others:
         body = _binary_lines(call, x, others[0])
     else:
-        body = [f"r = {_ufunc(call)}({x}._array{_constant(call)}, out=...)", *_finish(call, [x])]
+        body = [f"r = {_unary(call, x, '...')}", *_finish(call, [x])]
     small = block(f"if mode < 2 and d in DIRECT and {x}._array.size < LARGE:", *body)
     return block(f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype", *small)
 
@@ -122,11 +130,6 @@ def _number_fits(call: Call, y: str) -> str:
     """The condition that a Python number may be rounded to the dtype before the ufunc sees it."""
     floating = "d in FLOATS" if y in call.op.declared.wide else "d.category == 2"
     return f"{floating} and ({y}.__class__ is float or {y}.__class__ is int)"
-
-
-def _constant(call: Call) -> str:
-    """A number that is the ufunc's other operand (`constant=0`), as arrays by dtype."""
-    return ", CONSTANT[d]" if call.op.declared.constant is not None else ""
 
 
 def _takes_number(op: Operator, name: str) -> bool:
@@ -256,7 +259,7 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     head = [f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype"]
     done = [f"{x}._counter[0] += 1", f"return {x}"]
     if not others:
-        write = f"{_ufunc(call)}({x}._array{_constant(call)}, out={x}._array)"
+        write = _unary(call, x, f"{x}._array")
         dense = [f"{x}._array.flags.c_contiguous"] if call.op.declared.dense_writes else []
         return block(*head, *block(f"if {all_of(_writable([x], 'DIRECT'), *dense)}:", write, *done))
     y = others[0]

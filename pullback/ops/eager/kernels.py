@@ -72,13 +72,15 @@ def _conditions(arguments, names: list[str], words: tuple[str, ...]) -> tuple[li
 
 @cache
 def loop_of(op: Operator):
-    """The ufunc in C of an operator that is one ufunc of the array library, in single precision alone; None where there is none."""
+    """The ufunc in C of an operator that is one ufunc of the array library, in single precision alone; None where there is none.
+
+    A number that is the other operand of the array library's (`constant=0`) is part of the loop.
+    """
     loop = table.get(key_of(op), {}).get(())
     if loop is None or op.kernel is None:
         return loop
     declared = op.declared
-    is_ufunc = getattr(declared, "ufunc", None) is not None and declared.constant is None  # type: ignore[attr-defined]
-    return loop if is_ufunc and loop.nin == len(op.tensor_positions) else None
+    return loop if getattr(declared, "ufunc", None) is not None and loop.nin == len(op.tensor_positions) else None
 
 
 def has_loop(op: Operator) -> bool:

@@ -64,7 +64,8 @@ def ufunc_of(op: Operator, values: list, result: np.dtype):
         return None
     loop = loop_of(op) if first.dtype.char == "f" else None
     ufunc = getattr(np, declared.ufunc) if loop is None else loop
-    constant = [np.asarray(declared.constant, dtype=first.dtype)] if declared.constant is not None else []
+    fixed = declared.constant is not None and loop is None  # loops in C have it in them
+    constant = [np.asarray(declared.constant, dtype=first.dtype)] if fixed else []
     return lambda pieces, out: ufunc(*[p for p in pieces if isinstance(p, np.ndarray)], *constant, out=out)
 
 

@@ -177,8 +177,6 @@ softshrink_backward, softshrink = _shrink(
 # ---- piecewise linear
 def _leak(xp, value, x, slope):
     """`value` where `x` is positive, and `slope` times it elsewhere."""
-    if value is x and 0 <= slope <= 1:
-        return xp.maximum(x, x * number(xp, slope, x))
     leaked = value * number(xp, slope, value)
     return (
         masked(xp, leaked, x > number(xp, 0, x), value)
