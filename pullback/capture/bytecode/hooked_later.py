@@ -8,6 +8,7 @@ a graph that ends earlier.
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 from collections.abc import Iterator
 
@@ -21,19 +22,22 @@ from .tracing import Unseen
 HOOKING = frozenset({"register_hook", "retain_grad", "register_multi_grad_hook", "register_prehook"})
 CALLED = ("__call__", "forward", "__init__")
 DEPTH = 8  # functions that call functions
+CONTAINERS = (list, tuple, dict, set, frozenset)
+MOST = 64  # values of a container that are looked at
 
 
 def hooks_later(frame: Frame) -> bool:
     """Whether the code that a frame has yet to execute may hook a tensor."""
     code = frame.steps.code
     loops = [arg for name, arg in code[frame.index :] if "JUMP" in name and isinstance(arg, int) and arg < frame.index]
-    names = {arg for _, arg in code[min([frame.index, *loops]) :] if isinstance(arg, str)}
+    loaded = [arg for _, arg in code[min([frame.index, *loops]) :]]
+    names = {arg for arg in loaded if isinstance(arg, str)}
+    names = names.union(
+        *[names_of(arg) for arg in loaded if isinstance(arg, types.CodeType)]
+    )  # of functions defined there
     local = [v.value if type(v) is Unseen else v for v in frame.locals.values()]
     around = [*local, *frame.stack, *map(contents, frame.cells.values())]
-    inner = [arg for _, arg in code[frame.index :] if isinstance(arg, types.CodeType)]
-    return Reachable().hooks(names, frame.globals, around, DEPTH) or any(
-        not HOOKING.isdisjoint(names_of(c)) for c in inner
-    )
+    return Reachable().hooks(names, frame.globals, around, DEPTH)
 
 
 class Reachable:
@@ -56,13 +60,19 @@ class Reachable:
         if id(function) in self.seen or is_ours(module_of(function)):
             return False
         self.seen.add(id(function))
-        around = [contents(cell) for cell in function.__closure__ or ()]
+        defaults = (function.__defaults__ or ()), (function.__kwdefaults__ or {}).values()
+        around = [*[contents(cell) for cell in function.__closure__ or ()], *itertools.chain(*defaults)]
         return self.hooks(names_of(function.__code__), function.__globals__, around, depth)
 
 
-def functions_of(value, names: set[str]) -> Iterator[types.FunctionType]:
-    """The Python functions that code may call when it has a value and uses these names on it."""
+def functions_of(value, names: set[str], depth: int = 3) -> Iterator[types.FunctionType]:
+    """The Python functions that code may call when it has a value, or takes one out of it (to a depth), and uses these names on it."""
     if value is NULL or isinstance(value, Tensor):
+        return
+    if type(value) in CONTAINERS:
+        inside = itertools.islice(value.values() if type(value) is dict else value, MOST)
+        for inner in inside if depth else ():
+            yield from functions_of(inner, names, depth - 1)
         return
     if isinstance(value, types.FunctionType):
         yield value
@@ -74,6 +84,8 @@ def functions_of(value, names: set[str]) -> Iterator[types.FunctionType]:
     elif isinstance(value, types.ModuleType):
         if not is_ours(value.__name__):
             yield from (v for n in names if isinstance(v := value.__dict__.get(n), types.FunctionType))
+    elif isinstance(value, functools._lru_cache_wrapper):
+        yield from functions_of(value.__wrapped__, names)
     else:
         yield from _methods(value, names)
 
@@ -99,4 +111,5 @@ def _methods(value, names: set[str]) -> Iterator[types.FunctionType]:
 def names_of(code: types.CodeType) -> set[str]:
     """Names that code, and code defined in it, loads."""
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return set(code.co_names).union(*map(names_of, inner))
+    words = [c for c in code.co_consts if c.__class__ is str and c in HOOKING]  # as `getattr` is given them
+    return set(code.co_names).union(words, *map(names_of, inner))

@@ -527,6 +527,106 @@ def hooked_by_a_method(x):
     return z + 1
 
 
+def hooked_by_a_lambda_that_calls_a_helper(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    (lambda t: hook_it(t))(y)
+    return z + 1
+
+
+HELPERS = {"hooks": [None, hook_it]}
+
+
+def hooked_by_a_helper_in_a_container(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    HELPERS["hooks"][1](y)
+    return z + 1
+
+
+def hooked_by_a_helper_in_a_local_tuple(x):
+    helpers = (hook_it, hook_it)
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    helpers[0](y)
+    return z + 1
+
+
+def call_with(y, helper=hook_it):
+    helper(y)
+
+
+def hooked_by_a_default(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    call_with(y)
+    return z + 1
+
+
+class Holder:
+    def __init__(self):
+        self.table = [hook_it]
+
+
+HOLDER = Holder()
+
+
+def hooked_by_what_an_object_holds(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    HOLDER.table[0](y)
+    return z + 1
+
+
+def by_name(y):
+    getattr(y, "register_hook")(lambda g: g * factor)  # noqa: B009
+
+
+def hooked_by_name(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    by_name(y)
+    return z + 1
+
+
+@functools.lru_cache(None)
+def cached_helper():
+    return hook_it
+
+
+def hooked_by_what_a_call_gives(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    cached_helper()(y)
+    return z + 1
+
+
+def decorated(f):
+    @functools.wraps(f)
+    def inner(*args):
+        return f(*args)
+
+    return inner
+
+
+decorated_helper = decorated(decorated(hook_it))
+
+
+def hooked_by_a_decorated_helper(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    decorated_helper(y)
+    return z + 1
+
+
 def kept_after_use(x):
     y = x.tanh()
     z = y * 2
@@ -548,6 +648,14 @@ def kept_after_use(x):
         hooked_in_a_list,
         hooked_by_the_caller,
         hooked_by_a_method,
+        hooked_by_a_lambda_that_calls_a_helper,
+        hooked_by_a_helper_in_a_container,
+        hooked_by_a_helper_in_a_local_tuple,
+        hooked_by_a_default,
+        hooked_by_what_an_object_holds,
+        hooked_by_name,
+        hooked_by_what_a_call_gives,
+        hooked_by_a_decorated_helper,
     ],  # fmt: skip
 )
 def test_a_hook_on_a_tensor_that_was_used_before(f, backend):
