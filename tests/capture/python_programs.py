@@ -440,7 +440,16 @@ def pair(t, k):
     return a, a * k
 
 
+def by_default(t, box, how=watch):
+    how(t, box)
+
+
+def finder():
+    return watch
+
+
 WATCHER = Watcher(Box(1.5))
+HOOKERS = {"by": [None, watch]}
 """
 
 
@@ -456,6 +465,9 @@ class LaterHooks(Generator):
             [f"kept = [{t}, {t} * 0.5]", f"{new} = kept[1].cos()", "print(len(kept))", "watch(kept[1], box)"],
             [f"first, {new} = pair({t}, {self.constant()})", "watch(first, box)"],
             [f"{new} = {t}.exp()", "print('between')", f"(lambda u: watch(u, box))({t})"],
+            [f"{new} = {t}.exp()", "print('between')", f"HOOKERS['by'][1]({t}, box)"],
+            [f"{new} = {t}.exp()", "print('between')", f"by_default({t}, box)"],
+            [f"{new} = {t}.exp()", "print('between')", f"finder()({t}, box)"],
         ]  # fmt: skip
         if self.random.random() < 0.3:
             return super().hook(depth)
