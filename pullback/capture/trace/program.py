@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from ...amp.autocast import casting, policy_of
 from ...core import modes, tree
@@ -130,6 +131,19 @@ def writes(node: Node) -> bool:
     if isinstance(node.target, Operator):
         return any(a.writes for a in node.target.schema.arguments)
     return node.op.startswith("call_") and node.target not in (operator.getitem, modes._set_grad_enabled)
+
+
+def gives_back(value: Any, objects: list, depth: int = 4) -> Any:
+    """The first of some objects that is in a value, or that something in it holds; None where none is."""
+    found = next((o for o in objects if o is value), None)
+    if found is not None or not depth:
+        return found
+    if type(value) in (list, tuple, set):
+        inside = list(value)
+    else:
+        inside = list((value if type(value) is dict else getattr(value, "__dict__", {})).values())
+    parts = (gives_back(v, objects, depth - 1) for v in inside if not isinstance(v, Tensor))
+    return next((part for part in parts if part is not None), None)
 
 
 class ProgramTrace(GraphTrace):
@@ -269,6 +283,10 @@ class ProgramTrace(GraphTrace):
                 self.refuse(
                     f"a function that the graph calls as it is changes a {type(built).__name__} that it is given"
                 )
+        if made and (result := gives_back(out, [built for _, built in made])) is not None:
+            self.refuse(
+                f"a function that the graph calls as it is gives back a {type(result).__name__} that it is given"
+            )
         self._note_grad_mode()
         whole = WholeCall(function, leaves, spec)
         original = next((a for a, b in zip(given, leaves, strict=True) if b is out and isinstance(out, Tensor)), out)
