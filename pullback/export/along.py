@@ -45,11 +45,11 @@ class AlongEnv(ExportEnv):
     def fake_mode(self, **options: Any) -> FakeTensorMode:
         return RealTensorMode(self.report, shape_env=self, **options)
 
-    def without_hint(self, expr: Any, original: Any = None) -> Any:
+    def of_data(self, expr: Any, original: Any) -> Any:
         try:
             value = self.value_of(expr)
         except LookupError:
-            return super().without_hint(expr, original)
+            return super().of_data(expr, original)
         self.report.data_dependent(expr, value, self.locate())
         if expr.kind is bool:
             self.expect_true(expr if value else negate(expr))

@@ -34,6 +34,7 @@ from ..core import tree
 from ..core.tensor import Tensor
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint, _DimHintType, bad
 from .inputs import bound_arguments
+from .python_asserts import is_asserted, user_frame
 from .suggestions import suggested_fixes
 
 LARGEST = 2**63 - 1  # as an end of a slice: no size reaches it
@@ -49,6 +50,16 @@ class ExportEnv(ShapeEnv):
     def __init__(self, traced: bool = False, **options: Any) -> None:
         super().__init__(duck_shape=False, **options)
         self.traced = traced  # whether only operators ask from now on, the user's code having run
+
+    def without_hint(self, expr: Any, original: Any = None) -> Any:
+        """The value of what hangs on data: nobody knows it, but of what the program asserts it is known what it should be."""
+        if expr.kind is bool and not self.traced and is_asserted(user_frame()):
+            return self.expect_true(expr)
+        return self.of_data(expr, original)
+
+    def of_data(self, expr: Any, original: Any) -> Any:
+        """The value of what hangs on data, and is not promised."""
+        return super().without_hint(expr, original)
 
     def fake_mode(self, **options: Any) -> FakeTensorMode:
         """A mode whose sizes are symbols of this environment."""

@@ -7,6 +7,7 @@ import pytest
 import pullback as torch
 from pullback import nn
 from pullback.core.tree import tree_leaves
+from tests.capture.trace.asserting import asserting_bounds
 
 PROGRAMS = {
     "slice": lambda x, y: y[: x[0].item()],
@@ -54,3 +55,52 @@ def test_data_that_does_not_fit_is_refused_when_run(name: str, pair: tuple) -> N
     run = torch.export.export(Program(name), (torch.tensor([2, 4]), y)).module()
     with pytest.raises((RuntimeError, IndexError)):
         run(torch.tensor(pair), y)
+
+
+def sized(f):
+    """A module that makes a number of its last argument for `f`."""
+
+    class Sized(torch.nn.Module):
+        def forward(self, x, n):
+            return f(x, n.item())
+
+    return Sized()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: torch.matmul(torch.ones(3, n // 2, 4), torch.ones(4, 5)),
+        lambda x, n: torch.bincount(x.long(), minlength=n),
+        lambda x, n: x.kthvalue(min(n, 128), dim=0).values,
+        lambda x, n: (lambda found: found[torch.argsort(found)[:n]])(x.nonzero().squeeze(1)),
+        lambda x, n: torch.nn.functional.layer_norm(torch.ones(3, n), (n,)),
+        lambda x, n: torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, n, 8)] * 3, is_causal=True),
+        lambda x, n: x[n:],
+        lambda x, n: x[:n],
+    ],
+)
+def test_numbers_that_data_decides_in_sizes_and_arguments(f) -> None:
+    x = torch.arange(9.0)
+    run = torch.export.export(sized(f), (x, torch.tensor(6))).module()
+    for n in (6, 4):
+        torch.testing.assert_close(run(x, torch.tensor(n)), f(x, n))
+
+
+def test_a_negative_start_counts_from_the_end() -> None:
+    x = torch.arange(5.0)
+    run = torch.export.export(sized(lambda x, n: x[n:]), (x, torch.tensor(2))).module()
+    assert run(x, torch.tensor(-2)).tolist() == [3, 4]
+
+
+def test_an_assert_of_the_program_about_data_is_one_of_the_graph() -> None:
+    run = torch.export.export(sized(asserting_bounds), (torch.arange(9.0), torch.tensor(6))).module()
+    assert run(torch.arange(9.0), torch.tensor(3)).tolist() == [0, 2, 4]
+    for wrong in (2, 7):
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            run(torch.arange(9.0), torch.tensor(wrong))
+
+
+def test_a_choice_by_data_stays_an_error() -> None:
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        torch.export.export(sized(lambda x, n: x if n > 2 else -x), (torch.ones(2), torch.tensor(6)))

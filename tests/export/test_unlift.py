@@ -95,3 +95,16 @@ def test_written_inputs_are_written() -> None:
 def test_compiled() -> None:
     run = export(Add(), (torch.ones(2), torch.ones(2))).module()
     assert torch.compile(run)(torch.ones(2), torch.ones(2)).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("options", [{}, {"fullgraph": True}, {"fullgraph": True, "dynamic": True}])
+def test_an_exported_module_is_compiled_as_one_graph(options) -> None:
+    class Sums(torch.nn.Module):
+        def forward(self, x, y):
+            return [x + y], {"square": x * x}
+
+    x, y = torch.ones(2, 3), torch.ones(2, 3)
+    run = torch.compile(torch.export.export(Sums(), (x, y)).module(), backend="eager", **options)
+    assert run(x, y)[1]["square"].tolist() == [[1.0] * 3] * 2
+    with pytest.raises(AssertionError, match="Guard failed"):
+        run(torch.ones(4, 3), torch.ones(4, 3))

@@ -138,6 +138,11 @@ def is_leaf_that_requires_grad(t: Tensor) -> bool:
     return own is not None and own.requires_grad and own.edge is None
 
 
+def is_method(function, cls: type) -> bool:
+    """Whether a function is what a class has under its name."""
+    return class_attribute(cls, getattr(function, "__name__", "")) is function
+
+
 def contents(cell: types.CellType):
     """What a cell holds; None where nothing."""
     try:
@@ -274,9 +279,8 @@ class Native(Attributes):
         self._refuse_state(function, args)
         if args and isinstance(args[0], Tensor):
             self.check_method(args[0], getattr(function, "__name__", ""))
-        if args and isinstance(
-            args[0], Module
-        ):  # a function of parameters, to be called: `vmap(model)`, `checkpoint(model, x)`
+        if args and isinstance(args[0], Module) and not is_method(function, type(args[0])):
+            # a function of parameters, to be called: `vmap(model)`, `checkpoint(model, x)`
             args = (Callback(self, args[0]), *args[1:])
         if getattr(function, "keeps_functions", False):  # it runs again with each run of the graph, by itself
             if any(function is one for one in kept.LISTENING):

@@ -162,7 +162,16 @@ class ShapeEnv(SymbolMaker):
         for symbol in self.size_like & question.symbols:
             low, high = facts.ranges.get(symbol, UNBOUNDED)
             facts.ranges[symbol] = (max(low, 2), max(high, 2))
-        return facts.decide(question)
+        known = facts.decide(question)
+        if (
+            known is None
+            and isinstance(question, Relation)
+            and question.operator in ("==", "!=")
+            and question.rhs in (0, 1)
+        ):
+            if isinstance(question.lhs, Expr) and question.lhs.kind is int and not question.lhs.is_symbol:
+                return question.operator == "!="  # a size that is computed of such numbers
+        return known
 
     def evaluate_expr(
         self,

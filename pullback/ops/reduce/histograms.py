@@ -9,6 +9,7 @@ import builtins
 import math
 
 from ...core import dtype as dtypes
+from ...core.symbolic import holds
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
 from ..system.calls import front
@@ -258,7 +259,7 @@ overloaded("histogram", histogram_edges, histogram_count)
 
 # ---- bincount
 def _check_bincount(self, weights, minlength):
-    if minlength < 0:
+    if not holds(minlength >= 0):
         raise RuntimeError("minlength should be >= 0")
     if self.dtype.category != 1:
         raise not_implemented("bincount_cpu", self.dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core import dtype as dtypes
 from ...core.geometry import wrap_dim
+from ...core.symbolic import holds
 from ...core.tensor import Tensor
 from ..family.along import along
 from ..family.base import composite
@@ -124,7 +125,7 @@ topk = along(
 def _check_kth(self, k, dim, keepdim):
     dim = wrap_dim(dim, self._array.ndim)
     check_not_empty("kthvalue", self, dim)
-    if not 1 <= k <= (self._array.shape[dim] if self._array.ndim else 1):
+    if not (holds(k >= 1) and holds(k <= (self._array.shape[dim] if self._array.ndim else 1))):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     if self.dtype.is_complex or self.dtype is dtypes.bool:
         raise not_implemented("kthvalue_cpu", self.dtype)

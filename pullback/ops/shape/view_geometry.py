@@ -161,6 +161,8 @@ def slice_bounds(start, end, size):
 
 def _clamped(at, size):
     """A position that data decides, counted from the end where it is negative, within the size."""
+    if at.__class__ is int and at == 0:
+        return 0
     at = sym_ite(at < 0, at + size, at) if undecided(at < 0) else at + size if at < 0 else at
     return sym_max(0, sym_min(at, size))
 

@@ -11,6 +11,7 @@ import inspect
 import numpy as np
 
 from ...core.layers import above, extend
+from ...core.symbolic import symbolic
 from ...core.tensor import CUDA, Tensor
 from ..eager.functions import generate
 from ..eager.text import Call, block
@@ -179,7 +180,7 @@ def _invert(self):
 
 
 def _contains(self, element) -> bool:
-    if isinstance(element, (Tensor, int, float, bool, complex)):
+    if isinstance(element, (Tensor, int, float, bool, complex)) or symbolic(element):
         return bool((element == self).any().item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 

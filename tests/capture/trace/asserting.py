@@ -27,3 +27,9 @@ def after_effects(x, log):
     x.add_(1)
     assert x[0] == 3, "no"
     return x
+
+
+def asserting_bounds(x, n):
+    assert n > 2
+    assert n < 7, "too many"
+    return x[:n] * 2
