@@ -152,8 +152,8 @@ def put(xp, array, indices, values, accumulate: bool) -> None:
     known = [i is not None for i in indices]
     picked = index_shape([i.shape for i in indices if i is not None])
     target = result_shape(array.shape, known, picked)
-    check_same_dtype(array, values)
     values = fit_values(xp, values, target)
+    check_same_dtype(array, values)
     raise_out_of_range(indices, array.shape)
     if not any(known):
         array[...] = array + values if accumulate else values

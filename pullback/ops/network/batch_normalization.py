@@ -21,6 +21,7 @@ from ..system.calls import front
 from ..system.operator import Spec
 from ..system.overloads import overloaded
 from ..system.precision import rounded, wide
+from ..system.record import refuse_gradients
 from . import normalization_kernels as kernels
 from .normalization import check_mixed, kept_dtype, second_order, statistics_dtype, sum_dims
 from .normalization_lowering import lower_batch_norm, lower_batch_norm_backward
@@ -325,6 +326,8 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     if training and not ambient.mode & ~(GRAD | AUTOCAST) and running_mean is not None and running_var is not None:
         if input._keys == running_mean._keys == running_var._keys == CUDA:
             return _on_device(input, weight, bias, running_mean, running_var, momentum, eps)
+    if running_mean is not None:
+        refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
     return batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

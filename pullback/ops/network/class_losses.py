@@ -21,6 +21,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
 from ..system.precision import rounded, wide
+from ..system.record import refuse_gradients
 from .loss_lowering import lower_nll, lower_nll_backward
 
 NONE, MEAN, SUM = range(3)
@@ -297,6 +298,8 @@ def _check_sizes(self: Tensor, target: Tensor) -> None:
 
 @composite(f"nll_loss_nd{_NLL}", **HIDDEN)
 def nll_loss_nd(self, target, weight, reduction, ignore_index):
+    if weight is not None:
+        refuse_gradients("nll_loss_forward" if self.ndim < 3 else "nll_loss2d_forward", weight=weight)
     _check_sizes(self, target)
     if self.ndim <= 2:
         return dispatch(nll_loss_op, (self, target, weight, reduction, ignore_index))

@@ -12,7 +12,6 @@ import warnings
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core.modes import ambient
-from ...core.node import requires_grad
 from ...core.tensor import DISPATCH_SUBCLASS, META, TRANSFORMED, Tensor
 from ..elementwise.selection import where
 from ..elementwise.smooth_activations import log_sigmoid
@@ -20,6 +19,7 @@ from ..family.base import composite
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import exports
+from ..system.record import refuse_gradients
 from . import pointwise_losses as losses
 from .pointwise_losses import MEAN, NONE, SUM, reduced
 
@@ -84,16 +84,6 @@ def _readable(t: Tensor) -> bool:
     return not t._keys & (META | TRANSFORMED | DISPATCH_SUBCLASS)
 
 
-def _constant(name: str, **arguments) -> None:
-    """Refuse gradients for arguments through which none flows."""
-    for argument, value in arguments.items():
-        if isinstance(value, Tensor) and requires_grad(value) and ambient.mode & modes.GRAD:
-            raise RuntimeError(
-                f"The function '{name}' is not differentiable with respect to argument '{argument}'. This input cannot "
-                "have requires_grad True."
-            )
-
-
 # ---- differences
 @front("nn.functional.mse_loss")
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None) -> Tensor:
@@ -143,7 +133,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             "deprecated. Please ensure they have the same size."
         )
     if weight is not None:
-        _constant("binary_cross_entropy", weight=weight)
+        refuse_gradients("binary_cross_entropy", weight=weight)
         weight = weight.expand(exports["torch"]["broadcast_shapes"](target.size(), weight.size()))
     return dispatch(losses.binary_cross_entropy, (input, target, weight, code))
 
@@ -156,7 +146,7 @@ def binary_cross_entropy_with_logits(
     code = reduction_code(reduction, size_average, reduce)
     if not _same_shape(input, target):
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     return dispatch(losses.binary_cross_entropy_with_logits, (input, target, weight, pos_weight, code))
 
 
@@ -222,7 +212,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """`log(1 + exp(-target * input))`."""
     code = reduction_code(reduction, size_average, reduce)
-    _constant("soft_margin_loss", target=target)
+    refuse_gradients("soft_margin_loss", target=target)
     return dispatch(losses.soft_margin_loss, (input, target, code))
 
 
@@ -405,6 +395,7 @@ def multi_margin(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
+    refuse_gradients("multi_margin_loss", weight=weight)
     return multi_margin_loss.function(input, target, p, margin, weight, code)
 
 

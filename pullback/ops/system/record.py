@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ...core import modes
 from ...core import node as nodes
 from ...core.layers import above
 from ...core.modes import ambient
-from ...core.node import Autograd, Node, next_sequence, raise_freed, save, save_output, unpack
+from ...core.node import Autograd, Node, next_sequence, raise_freed, requires_grad, save, save_output, unpack
 from ...core.objects import edge, hang, keep, keep_tangents
 from ...core.source import run_source
 from ...core.tensor import PLAIN, Tensor, new_object, stride_of
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
     from .operator import Operator
 
 _SUFFIXES = ("_shape", "_dtype", "_info")
+
+
+def refuse_gradients(name: str, **arguments) -> None:
+    """Raise for arguments through which no gradient flows, where one is wanted: it would be lost in silence."""
+    for argument, value in arguments.items():
+        if isinstance(value, Tensor) and requires_grad(value) and ambient.mode & modes.GRAD:
+            raise RuntimeError(
+                f"The function '{name}' is not differentiable with respect to argument '{argument}'. This input cannot "
+                "have requires_grad True."
+            )
 
 
 @dataclass(eq=False, repr=False)  # which would be compiled at each start

@@ -11,6 +11,7 @@ from typing import Any
 from ...core.tensor import Tensor
 from ..system.calls import front
 from ..system.operator import Operator, export, exports
+from ..system.record import refuse_gradients
 from . import avg_pool, max_pool, shortcuts
 
 _WITH_INDICES: dict[int, Operator] = {
@@ -122,6 +123,7 @@ def _declare_fractional(spatial: int) -> None:
             images = 1 if input.ndim == spatial + 1 else input.shape[0]
             shape = (images, input.shape[-spatial - 1], spatial)
             _random_samples = exports["torch"]["rand"](*shape, dtype=input.dtype, device=input.device)
+        refuse_gradients(f"fractional_max_pool{spatial}d", random_samples=_random_samples)
         return tuple(_FRACTIONAL[spatial](input, kernel_size, output_size, _random_samples))
 
     def public(

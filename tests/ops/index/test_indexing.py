@@ -234,3 +234,12 @@ def test_indices_into_nothing():
 def test_nonzero_static_writes_whole_numbers_alone():
     with pytest.raises(RuntimeError, match="Expected out tensor to have scalar type Long"):
         torch.nonzero_static(torch.tensor([8]), size=1, out=torch.empty(1, 1))
+
+
+def test_values_that_do_not_fit_a_mask_are_said_to_before_their_dtype_is():
+    a = torch.arange(4)
+    for values in ([], [1.0, 2.0, 3.0]):
+        with pytest.raises(RuntimeError, match="shape mismatch: value tensor of shape"):
+            a[a > -1] = torch.tensor(values)
+    with pytest.raises(RuntimeError, match="got Long for the destination and Float"):
+        a[a > -1] = torch.ones(4)

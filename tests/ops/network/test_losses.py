@@ -164,3 +164,22 @@ def test_ctc_loss_of_nothing_is_refused():
     none = torch.tensor([], dtype=torch.long)
     with pytest.raises(RuntimeError, match="log_probs tensor must not be empty"):
         torch.nn.functional.ctc_loss(torch.rand(0, 0, 4), none, none, none)
+
+
+def test_arguments_that_no_gradient_reaches_are_refused():
+    """A gradient that is wanted and has no rule is an error, not a zero."""
+    x, live = torch.rand(3, 2), torch.rand(2).requires_grad_()
+    target = torch.tensor([0, 1, 1])
+    for call in (
+        lambda: F.cross_entropy(x, target, weight=live),
+        lambda: F.nll_loss(x, target, weight=live),
+        lambda: F.nll_loss(x.reshape(1, 2, 3, 1), torch.zeros(1, 3, 1, dtype=torch.int64), weight=live),
+        lambda: F.multi_margin_loss(x, target, weight=live),
+        lambda: F.batch_norm(x, live, torch.ones(2)),
+        lambda: F.batch_norm(x, torch.zeros(2), live, training=True),
+        lambda: F.fractional_max_pool2d(x[None, None], 2, (1, 1), _random_samples=live.expand(1, 1, 2)),
+    ):
+        with pytest.raises(RuntimeError, match="is not differentiable with respect to argument"):
+            call()
+        with torch.no_grad():
+            call()
