@@ -74,7 +74,7 @@ def _spectra(m: Make) -> dict:
         "linalg_svd": [call(m(4, 2), False), call(m(2, 3, 3))], "linalg_svdvals": [call(m(4, 2)), call(m(2, 3, 3))], "svd": [call(m(4, 2))],
         **{n: [call(m.spread(3)), call(m.spread(2, 3), "U")] for n in ("_linalg_eigh", "linalg_eigh", "linalg_eigvalsh")},
         **{n: [call(m.spread(3) + 0.2 * m(3, 3)), call(m.spread(2, 3))] for n in ("linalg_eig", "linalg_eigvals", "_linalg_eigvals")},
-        "linalg_qr": [call(m(4, 2)), call(m(3, 3)), call(m(2, 4)), call(m(2, 3, 2))], "qr": [call(m(4, 2))],
+        "linalg_qr": [call(m(4, 2)), call(m(3, 3)), call(m(2, 4)), call(m(2, 3, 2)), call(m(3, 3), "complete")], "qr": [call(m(4, 2))],
         "geqrf": [call(m(4, 3))], "linalg_householder_product": [call(*reflectors()), call(m(2, 4, 2), m(2, 2))], "orgqr": [call(*reflectors())],
         "ormqr": [call(*reflectors(), m(4, 2)), call(*reflectors(), m(2, 4), False, True)],
     }  # fmt: skip

@@ -49,7 +49,7 @@ VALUES: dict[str, object] = {
 # Further calls: values that change what the operator computes.
 VARIANTS: dict[str, list[dict]] = {
     "div.Tensor_mode": [{"rounding_mode": "floor"}, {"rounding_mode": "trunc"}],
-    "add.Tensor": [{"alpha": 1}], "sub.Tensor": [{"alpha": 1}],
+    "add.Tensor": [{"alpha": 1}], "sub.Tensor": [{"alpha": 1}], "rsub.Scalar": [{"alpha": 1}], "rsub.Tensor": [{"alpha": 1}],
     "pow.Tensor_Scalar": [{"exponent": e} for e in (0, 1, 2, 3, 0.5, -1, -2.0)],
     "pow.Scalar": [{"self": 0.5}, {"self": 3}],
     "clamp": [{"min": None}, {"max": None}], "clamp.Tensor": [{"min": None}, {"max": None}],

@@ -92,7 +92,7 @@ def _arranging(m: Make) -> dict:
         "combinations": [call(m(4)), call(m(3), 2, True), call(m(4), 3)],
         "unsafe_split.Tensor": [call(m(5, 2), 2)], "unsafe_split_with_sizes": [call(m(5, 2), (2, 3))], "unsafe_chunk": [call(m(5, 2), 2)],
         "_chunk_cat": [call((m(4, 3), m(2, 3)), 0, 2)],
-        "select_scatter": [call(m(2, 3), m(2), 1, 1), call(m(2, 3), m(3), 0, -1)],
+        "select_scatter": [call(m(2, 3), m(2), 1, 1), call(m(2, 3), m(3), 0, -1), call(m(2, 3), m(3), -2, 0)],
         "slice_scatter": [call(m(5, 2), m(3, 2), 0, 1, 4), call(m(5), m(3), 0, None, None, 2)],
         "diagonal_scatter": [call(m(3, 4), m(3)), call(m(3, 4), m(3), 1), call(m(2, 3, 3), m(2, 3), 0, 1, 2)],
         "as_strided_scatter": [call(m(3, 4), m(2, 2), (2, 2), (4, 1), 1)],
@@ -134,7 +134,7 @@ def _indexing(m: Make) -> dict:
         "scatter.reduce": [call(ten(), 0, some(), m(2, 4), reduce=r) for r in ("add", "multiply")],
         "scatter.value_reduce": [call(ten(), 0, some(), 1.5, reduce=r) for r in ("add", "multiply")],
         "index_select": [call(ten(), 0, m.ints(3, 4)), call(ten(), -1, m.ints(4, 2)), call(m(), 0, m.ints(1, 1))],
-        "index_add": [call(ten(), 0, m.ints(3, 5), m(5, 4), alpha=2), call(ten(), 1, m.ints(4, 2), m(3, 2))],
+        "index_add": [call(ten(), 0, m.ints(3, 5), m(5, 4), alpha=2), call(ten(), 1, m.ints(4, 2), m(3, 2)), call(ten(), -2, m.ints(3, 2), m(2, 4))],
         "index_copy": [call(ten(), 0, m.order(3)[:2], m(2, 4)), call(ten(), 1, m.order(4), m(3, 4))],
         "index_fill.int_Scalar": [call(ten(), 0, m.ints(3, 2), 1.5)], "index_fill.int_Tensor": [call(ten(), 1, m.ints(4, 2), m())],
         "index_reduce": [call(ten(), 0, m.ints(3, 5), m(5, 4), r, include_self=s) for r in ("prod", "mean", "amax", "amin") for s in (True, False)],
@@ -146,7 +146,7 @@ def _indexing(m: Make) -> dict:
         "_embedding_bag": [
             call(m(5, 2), m.ints(5, 6), torch.tensor(at), mode=k) for k in (0, 1, 2) for at in ([0, 2, 3], [0, 2, 2])
         ]
-        + [call(m(5, 2), m.ints(5, 6), torch.tensor([0, 2, 2]), per_sample_weights=m(6)), call(m(5, 2), m.ints(5, 6), torch.tensor([0, 2, 6]), mode=1, include_last_offset=True, padding_idx=1)],
+        + [call(m(5, 2), m.ints(5, 6), torch.tensor([0, 2, 2]), per_sample_weights=m(6)), call(m(5, 2), m.ints(5, 6), torch.tensor([0, 2, 6]), mode=1, include_last_offset=True, padding_idx=1), call(m(5, 2), torch.tensor([1, 2, 1, 3, 4, 0]), torch.tensor([0, 2, 4]), per_sample_weights=m(6), padding_idx=1)],
     }  # fmt: skip
 
 
