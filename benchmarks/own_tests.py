@@ -5,7 +5,8 @@
 In: two interpreters with the same packages (one with `pullback alias`, one with PyTorch), and for each package the folder of its
 tests (of an installed wheel, or of its sources). Out: a row for each package: how many tests pass on PyTorch, how many of those
 pass on pullback, and which do not. Tests that PyTorch does not pass here count for nothing. `--results FILE` keeps what was
-counted, so that a run can be continued package by package; `--table` prints what is kept.
+counted, so that a run can be continued package by package; `--table` prints what is kept. With `--by-file` each file of a folder is
+a run of its own, so that one over the time limit takes no others with it.
 """
 
 from __future__ import annotations
@@ -51,6 +52,13 @@ def count(folders: list[Path], args: argparse.Namespace) -> dict:
     return {"torch": reference, "pullback": both, "lost": lost}
 
 
+def files_of(folder: Path) -> list[Path]:
+    """The files of tests in a folder (by pytest's names), or the file itself."""
+    if folder.is_file():
+        return [folder]
+    return sorted({*folder.rglob("test_*.py"), *folder.rglob("*_test.py")})
+
+
 def table(results: dict[str, dict]) -> str:
     rows = ["| package | PyTorch passes | of these, pullback | |", "| - | - | - | - |"]
     for name, found in sorted(results.items()):
@@ -67,12 +75,14 @@ def main() -> int:
     p.add_argument("--timeout", type=float, default=3600, help="seconds for one folder of tests")
     p.add_argument("--results", type=Path)
     p.add_argument("--pytest", action="append", default=[], help="an option for pytest, such as -kword")
+    p.add_argument("--by-file", action="store_true")
     p.add_argument("--table", action="store_true")
     args = p.parse_args()
     results = json.loads(args.results.read_text()) if args.results and args.results.exists() else {}
     for package in args.packages:
         name, _, folders = package.partition("=")
-        results[name] = count([Path(f).resolve() for f in folders.split(",")], args)
+        paths = [Path(f).resolve() for f in folders.split(",")]
+        results[name] = count([file for path in paths for file in files_of(path)] if args.by_file else paths, args)
         if args.results:
             args.results.write_text(json.dumps(results, indent=1) + "\n")
         for lost in results[name]["lost"]:

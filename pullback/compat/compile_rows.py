@@ -25,6 +25,7 @@ VARIABLES = {
     "torch._dynamo.guards": ("guard_manager_testing_hook_fn",),
     "torch._tensor_str": ("PRINT_OPTS",),
     "torch._functorch.aot_autograd": ("AOT_COUNTER",),
+    "torch.utils.data._utils": ("python_exit_status",),
     "torch._functorch.vmap": ("_process_batched_inputs", "_create_batched_inputs", "_unwrap_batched"),
 }
 

@@ -16,6 +16,7 @@ from ..core.tensor import Tensor
 from ..ops.network.multihead import additive_mask
 from ..surface.settings import get_default_device
 
+HAS_NUMPY = True
 HAS_XPU = False  # no device of Intel's can be used
 _warned: set[str] = set()
 _tuned: dict[tuple, dict] = {}  # parameters of Triton's kernels, by operator, device and version

@@ -5,6 +5,7 @@ from __future__ import annotations
 _GROUPING = "pullback.optim.grouping"
 _FUNCTIONS = "pullback.compat.functions"
 _NAMES = "pullback.compat.package_names"
+_TRAINING = "pullback.compat.training_names"
 
 ROWS: dict[str, dict[str, str]] = {
     "torch.utils._ordered_set": {"OrderedSet": "pullback.utils.ordered_set:OrderedSet"},
@@ -34,9 +35,16 @@ ROWS: dict[str, dict[str, str]] = {
         "_batch_mv": "pullback.distributions.gaussian_algebra:matvec",
     },
     "torch.nn.parameter": {"_ParameterMeta": "pullback.core.tensor:_ParameterMeta"},
-    "torch.nn.init": {"_no_grad_uniform_": "pullback.nn.init:uniform_"},
+    "torch.nn.init": {
+        "_no_grad_fill_": "pullback.nn.init:constant_",
+        "_no_grad_normal_": "pullback.nn.init:normal_",
+        "_no_grad_trunc_normal_": "pullback.nn.init:trunc_normal_",
+        "_no_grad_uniform_": "pullback.nn.init:uniform_",
+        "_no_grad_zero_": "pullback.nn.init:zeros_",
+    },
     "torch.backends": {"__allow_nonbracketed_mutation": "pullback.surface.backends.switches:unfrozen"},
     "torch._C": {
+        "ScriptMethod": f"{_TRAINING}:ScriptMethod",
         "_jit_set_profiling_executor": f"{_NAMES}:profiling_executor.set",
         "_jit_set_profiling_mode": f"{_NAMES}:profiling_mode.set",
         "_jit_override_can_fuse_on_cpu": f"{_NAMES}:fusion_on_cpu.set",
@@ -56,7 +64,34 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.nn.utils._per_sample_grad": {
         "call_for_per_sample_grads": "pullback.nn.utils.per_sample:call_for_per_sample_grads"
     },
-    "torch.utils.data._utils.pin_memory": {"pin_memory": "pullback.utils.data.pinning:pinned"},
+    "torch.utils.data._utils.pin_memory": {
+        "pin_memory": "pullback.utils.data.pinning:pinned",
+        "_pin_memory_loop": "pullback.utils.data.pinning:pin_all",
+    },
+    "torch.utils.data._utils": {
+        "HAS_NUMPY": f"{_NAMES}:HAS_NUMPY",
+        "MP_STATUS_CHECK_INTERVAL": "pullback.utils.data.pinning:WAIT_SECONDS",
+        "python_exit_status": "pullback.utils.data.signals:python_is_ending",
+    },
+    "torch.utils.data._utils.signal_handling": {
+        "_set_worker_pids": "pullback.utils.data.signals:watch",
+        "_remove_worker_pids": "pullback.utils.data.signals:forget",
+        "_error_if_any_worker_fails": "pullback.utils.data.signals:raise_for_dead_workers",
+        "_set_worker_signal_handlers": "pullback.utils.data.signals:prepare_worker",
+        "_set_SIGCHLD_handler": "pullback.utils.data.signals:handle_ended_children",
+    },
+    "torch.utils.data._utils.worker": {
+        "_IterableDatasetStopIteration": "pullback.utils.data.worker:Exhausted",
+        "_ResumeIteration": "pullback.utils.data.worker:Resume",
+        "ManagerWatchdog": "pullback.utils.data.worker:ParentWatch",
+    },
+    "torch.utils.data": {"_DatasetKind": "pullback.utils.data.fetch:DatasetKind"},
+    "torch.utils.data.dataloader": {"_sharding_worker_init_fn": "pullback.utils.data.graph_settings:shard_and_start"},
+    "torch.utils.data.datapipes.datapipe": {
+        "*": "pullback.utils.data.datapipes",
+        "_IterDataPipeSerializationWrapper": "pullback.utils.data.datapipes:SentIterDataPipe",
+        "_MapDataPipeSerializationWrapper": "pullback.utils.data.datapipes:SentMapDataPipe",
+    },
     "torch.hub": {"urlparse": "urllib.parse:urlparse"},
     "torch.jit.annotations": {name: f"typing:{name}" for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")},
     "torch.utils.data._utils.collate": {"np_str_obj_array_pattern": "pullback.utils.data.collate:NO_NUMBERS"},
@@ -68,7 +103,23 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._utils": {
         "is_compiling": "pullback.surface.compiler:is_compiling",
         "_take_tensors": f"{_NAMES}:take_tensors",
+        "ExceptionWrapper": "pullback.utils.data.worker:Failure",
     },
+    "torch._ops": {"_OpNamespace": "pullback.ops.system.packet:OpNamespace"},
+    "torch.autograd.functional": {
+        "_as_tuple": f"{_TRAINING}:as_tuple",
+        "_construct_standard_basis_for": f"{_TRAINING}:standard_basis",
+        "_grad_postprocess": "pullback.autograd.functional:_settled",
+        "_tuple_postprocess": f"{_TRAINING}:unpacked",
+    },
+    "torch.optim.lbfgs": {
+        "_cubic_interpolate": f"{_TRAINING}:cubic_interpolate",
+        "_strong_wolfe": f"{_TRAINING}:strong_wolfe_search",
+    },
+    "torch.amp.grad_scaler": {"_refresh_per_optimizer_state": f"{_TRAINING}:fresh_scaler_state"},
+    "torch._functorch.eager_transforms": {"_wrap_tensor_for_grad": "pullback.batching.interpreters:wrap_for_grad"},
+    "torch.distributed.elastic.utils": {},
+    "torch.distributed.elastic.utils.distributed": {"get_free_port": f"{_TRAINING}:free_port"},
     "torch._inductor.decomposition": {
         "register_decomposition": "pullback.export.decompositions:register_decomposition"
     },
@@ -107,7 +158,11 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.autograd.profiler": {"format_time": "pullback.autograd.profiler.times:format_time"},
     "torch.autograd.profiler_util": {"_format_time": "pullback.autograd.profiler.times:format_time"},
     "torch.distributions.transforms": {"_clipped_sigmoid": f"{_NAMES}:clipped_sigmoid"},
-    "torch.nn.functional": {"_none_or_dtype": f"{_NAMES}:none_or_dtype", "_canonical_mask": f"{_NAMES}:canonical_mask"},
+    "torch.nn.functional": {
+        "_none_or_dtype": f"{_NAMES}:none_or_dtype",
+        "_canonical_mask": f"{_NAMES}:canonical_mask",
+        "_mha_shape_check": "pullback.ops.network.multihead:_is_batched",
+    },
     "torch.nn.modules.pooling": {
         "_AdaptiveAvgPoolNd": "pullback.nn.pooling:_AdaptivePool",
         "_AdaptiveMaxPoolNd": "pullback.nn.pooling:_AdaptiveMaxPool",
@@ -138,5 +193,9 @@ TORCH_ROWS: dict[str, str] = {
     "DeviceObjType": f"{_FUNCTIONS}:DeviceObjType",
     "_has_compatible_shallow_copy_type": f"{_NAMES}:has_compatible_shallow_copy_type",
     "_disable_dynamo": "pullback.surface.compiler:disable",
+    "_amp_update_scale_": f"{_TRAINING}:update_scale",
+    "_weight_int8pack_mm": f"{_TRAINING}:int8_matmul",
+    "__all__": f"{_TRAINING}:PUBLIC",
+    "set_vital": f"{_TRAINING}:set_vital",
     "_amp_foreach_non_finite_check_and_unscale_": f"{_NAMES}:unscale_lists",
 }

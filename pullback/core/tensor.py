@@ -17,7 +17,7 @@ from . import dtype as dtypes
 from .extension import extension
 from .geometry import Geometry, contiguous_strides, is_channels_last_contiguous, is_contiguous, wrap_dim
 from .layers import above
-from .modes import is_inference_mode_enabled
+from .modes import ambient, is_inference_mode_enabled
 from .node import UNTRACKED_VIEW, Autograd, View, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
 from .size import Size, make_size
@@ -361,8 +361,13 @@ def class_bits(cls: Any) -> int:
 
 
 def disabled_torch_function(func, types, args=(), kwargs=None):
-    """A class that takes this as `__torch_function__` is treated as a plain tensor."""
-    return func(*args, **(kwargs or {}))
+    """A class that takes this as `__torch_function__` is treated as a plain tensor; so is every other in a call by `super()`."""
+    before = ambient.function_disabled
+    ambient.function_disabled = max(before, 1)
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        ambient.function_disabled = before
 
 
 def disabled_torch_dispatch(func, types, args=(), kwargs=None):

@@ -146,7 +146,7 @@ def test_errors_of_workers_keep_their_class():
         try:
             raise error
         except Exception:
-            return worker.Failure("in worker 1")
+            return worker.Failure(where="in worker 1")
 
     with pytest.raises(KeyError) as caught:
         failure(KeyError("name")).reraise()

@@ -16,7 +16,9 @@ from ...core.cupy_library import device_count
 from ...core.random import Generator
 from ...core.threads import processors
 from .collate import default_collate, default_convert
+from .datapipes import IterDataPipe, MapDataPipe
 from .dataset import Dataset, IterableDataset
+from .distributed import standing
 from .fetch import DatasetKind
 from .pinning import pinned
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
@@ -98,7 +100,7 @@ class DataLoader(Generic[T]):
         if self._iterator is None:
             self._iterator = self._get_iterator()
         else:
-            self._iterator.reset(self)
+            self._iterator._reset(self)
         return self._iterator
 
     def __len__(self) -> int:
@@ -193,46 +195,63 @@ def _order(dataset: Dataset, shuffle: bool, generator: Generator | None) -> Samp
 
 # ---- one pass
 class DataLoaderIterator:
-    """One pass over the data; with persistent workers, one after the other."""
+    """One pass over the data; with persistent workers, one after the other.
+
+    Other packages' loaders extend it: they define `_next_data`, and `_reset` for another pass, and read what a pass goes by
+    under PyTorch's names.
+    """
+
+    _shared_seed: int | None = None  # one for the workers of all ranks, where the data are pipes
+    _world_size, _rank = 1, 0
 
     def __init__(self, loader: DataLoader) -> None:
         self.loader = loader
-        self.dataset, self.timeout = loader.dataset, loader.timeout
-        self.pins = loader.pin_memory and device_count() > 0
-        if loader.pin_memory and not self.pins:
+        self._dataset_kind, self._auto_collation = loader._dataset_kind, loader._auto_collation
+        self._collate_fn, self._drop_last = loader.collate_fn, loader.drop_last
+        self._num_workers, self._persistent_workers = loader.num_workers, loader.persistent_workers
+        self._index_sampler, self._pin_memory_device = loader._index_sampler, loader.pin_memory_device
+        self._dataset, self._timeout = loader.dataset, loader.timeout
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+        if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
+            self._world_size, self._rank = standing()
+        self._pin_memory = loader.pin_memory and device_count() > 0
+        if loader.pin_memory and not self._pin_memory:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
                 stacklevel=4,
             )
-        self.order = iter(loader._index_sampler)
-        self.base_seed = draw_seed(loader.generator)
-        self.yielded = 0
+        self._sampler_iter = iter(loader._index_sampler)
+        self._base_seed = draw_seed(loader.generator)
+        self._num_yielded = 0
 
     def __iter__(self) -> DataLoaderIterator:
         return self
 
-    def reset(self, loader: DataLoader) -> None:
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         """Begin another pass."""
-        self.order = iter(loader._index_sampler)
-        self.yielded = 0
+        self._sampler_iter = iter(loader._index_sampler)
+        self._num_yielded = 0
 
-    def next_batch(self) -> Any:
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
         raise NotImplementedError
 
     def __next__(self) -> Any:
-        batch = self.next_batch()
-        batch = pinned(batch) if self.pins else batch
-        self.yielded += 1
+        batch = self._next_data()
+        batch = pinned(batch) if self._pin_memory else batch
+        self._num_yielded += 1
         promised = self.loader._IterableDataset_len_called
-        if self.loader._dataset_kind == DatasetKind.Iterable and promised is not None and self.yielded > promised:
+        if self.loader._dataset_kind == DatasetKind.Iterable and promised is not None and self._num_yielded > promised:
             self._warn_of_length(promised)
         return batch
 
     def _warn_of_length(self, promised: int) -> None:
         words = (
-            f"Length of IterableDataset {self.dataset} was reported to be {promised}(when accessing len(dataloader)), "
-            f"but {self.yielded} samples have been fetched. "
+            f"Length of IterableDataset {self._dataset} was reported to be {promised}(when accessing len(dataloader)), "
+            f"but {self._num_yielded} samples have been fetched. "
         )
         if self.loader.num_workers > 0:
             words += (
@@ -254,14 +273,14 @@ class InProcess(DataLoaderIterator):
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
-        if self.timeout != 0:
+        if self._timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         self.fetcher = DatasetKind.create_fetcher(
-            loader._dataset_kind, self.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+            loader._dataset_kind, self._dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
 
-    def next_batch(self) -> Any:
-        return self.fetcher.fetch(next(self.order))
+    def _next_data(self) -> Any:
+        return self.fetcher.fetch(self._next_index())
 
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]

@@ -8,7 +8,9 @@ asks for it.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
+import pickle
 import typing
 from collections.abc import Callable
 
@@ -64,6 +66,38 @@ class MapDataPipe(_Chaining, Dataset):
 
     def __repr__(self) -> str:
         return type(self).__qualname__
+
+
+class _Sent:
+    """A pipe on its way to another process: pickled, or by the package `dill` where it holds what pickle refuses."""
+
+    def __init__(self, datapipe) -> None:
+        self._datapipe = datapipe
+
+    def __getstate__(self) -> tuple[bytes, str]:
+        try:
+            return pickle.dumps(self._datapipe), "pickle"
+        except Exception:
+            if importlib.util.find_spec("dill") is None:
+                raise
+        return importlib.import_module("dill").dumps(self._datapipe), "dill"
+
+    def __setstate__(self, state: tuple[bytes, str]) -> None:
+        data, by = state
+        self._datapipe = importlib.import_module(by).loads(data)
+
+    def __len__(self) -> int:
+        return len(self._datapipe)
+
+
+class SentIterDataPipe(_Sent, IterDataPipe):
+    def __iter__(self):
+        return iter(self._datapipe)
+
+
+class SentMapDataPipe(_Sent, MapDataPipe):
+    def __getitem__(self, index):
+        return self._datapipe[index]
 
 
 class DataChunk(list):

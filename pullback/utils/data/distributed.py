@@ -16,6 +16,13 @@ def _ask(question: str) -> int:
     return getattr(above.package().distributed, question)()
 
 
+def standing() -> tuple[int, int]:
+    """(number of processes, which of them this one is); a process by itself is the only one."""
+    distributed = above.package().distributed
+    joined = distributed.is_available() and distributed.is_initialized()
+    return (_ask("get_world_size"), _ask("get_rank")) if joined else (1, 0)
+
+
 class DistributedSampler(Sampler):
     """Every `num_replicas`-th index from `rank` on, of an order that `seed` and the epoch determine.
 

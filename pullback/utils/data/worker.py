@@ -7,6 +7,7 @@ results, so that the next batch is fetched while the last one still waits to be 
 
 from __future__ import annotations
 
+import os
 import queue
 import random
 import sys
@@ -25,9 +26,21 @@ WorkerInitFunction = Callable[[int], None]  # what `DataLoader(worker_init_fn=..
 
 @dataclass
 class Resume:
-    """The start of another epoch."""
+    """The start of another epoch; a seed that all workers share travels with it."""
 
-    seed: int | None = None
+    shared_seed: int | None = None
+
+
+class ParentWatch:
+    """In a worker: whether the process that started it is still there."""
+
+    def __init__(self) -> None:
+        self.manager_pid = os.getppid()
+        self.manager_dead = False
+
+    def is_alive(self) -> bool:
+        self.manager_dead = self.manager_dead or os.getppid() != self.manager_pid
+        return not self.manager_dead
 
 
 @dataclass
@@ -38,22 +51,23 @@ class Exhausted:
 
 
 class Failure:
-    """An exception on its way from a worker to the loader."""
+    """An exception on its way to another process or thread, as words: the one that is being handled, unless told."""
 
-    def __init__(self, where: str) -> None:
-        kind, error, trace = sys.exc_info()
-        self.kind, self.where = kind, where
-        self.text = "".join(traceback.format_exception(kind, error, trace))
+    def __init__(self, exc_info: tuple | None = None, where: str = "in background") -> None:
+        kind, error, trace = exc_info or sys.exc_info()
+        self.exc_type: Any = kind
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+        self.where = where
 
     def reraise(self) -> None:
-        """Raise an exception of the same type, with the worker's traceback as its words."""
-        words = f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}"
-        if self.kind is KeyError:
+        """Raise an exception of the same type, with the traceback from there as its words."""
+        words = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
             words = _Shown(words)
-        elif hasattr(self.kind, "message"):
-            raise self.kind(message=words)
+        elif hasattr(self.exc_type, "message"):
+            raise self.exc_type(message=words)
         try:
-            error = self.kind(words)
+            error = self.exc_type(words)
         except Exception:  # noqa: BLE001 - the type takes other arguments
             raise RuntimeError(words) from None
         raise error
@@ -79,12 +93,12 @@ class WorkerInfo:
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.__dict__.items())})"
 
 
-_info: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None  # other loaders set it in their workers
 
 
 def get_worker_info() -> WorkerInfo | None:
     """In a worker process what it is, else None."""
-    return _info
+    return _worker_info
 
 
 @dataclass
@@ -128,16 +142,16 @@ def _make_fetcher(plan: Plan):
 
 def _start(plan: Plan, worker_id: int):
     """The fetcher, or what went wrong in making it: the first task brings that to the loader."""
-    global _info
+    global _worker_info
     set_thread_count(1)
     seed = seed_everything(plan.base_seed, worker_id)
-    _info = WorkerInfo(id=worker_id, num_workers=plan.workers, seed=seed, dataset=plan.dataset)
+    _worker_info = WorkerInfo(id=worker_id, num_workers=plan.workers, seed=seed, dataset=plan.dataset)
     try:
         if plan.init_fn is not None:
             plan.init_fn(worker_id)
         return _make_fetcher(plan), None
     except Exception:  # noqa: BLE001 - sent to the loader, whatever it is
-        return None, Failure(f"in DataLoader worker process {worker_id}")
+        return None, Failure(where=f"in DataLoader worker process {worker_id}")
 
 
 def work(plan: Plan, worker_id: int, pipe, others: list) -> None:
@@ -179,7 +193,7 @@ def _resumed(plan: Plan, worker_id: int, failure: Failure | None):
     try:
         return _make_fetcher(plan), None
     except Exception:  # noqa: BLE001 - sent to the loader, whatever it is
-        return None, Failure(f"in DataLoader worker process {worker_id}")
+        return None, Failure(where=f"in DataLoader worker process {worker_id}")
 
 
 def _fetch(fetcher, index, plan: Plan, worker_id: int):
@@ -188,7 +202,7 @@ def _fetch(fetcher, index, plan: Plan, worker_id: int):
     except Exception as e:  # noqa: BLE001 - sent to the loader, whatever it is
         if isinstance(e, StopIteration) and plan.dataset_kind == DatasetKind.Iterable:
             return Exhausted(worker_id)
-        return Failure(f"in DataLoader worker process {worker_id}")
+        return Failure(where=f"in DataLoader worker process {worker_id}")
 
 
 def _send_all(pipe, results: queue.SimpleQueue) -> None:
@@ -201,4 +215,4 @@ def _send_all(pipe, results: queue.SimpleQueue) -> None:
         except (BrokenPipeError, OSError):
             return
         except Exception:  # noqa: BLE001 - a batch that cannot be pickled: the loader is told
-            pipe.send((result[0], Failure("in DataLoader worker process while sending a batch")))
+            pipe.send((result[0], Failure(where="in DataLoader worker process while sending a batch")))

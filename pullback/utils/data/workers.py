@@ -31,7 +31,7 @@ class ByWorkers(DataLoaderIterator):
         if self.ahead <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         plan = Plan(
-            loader._dataset_kind, self.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last, self.base_seed,
+            loader._dataset_kind, self._dataset, loader._auto_collation, loader.collate_fn, loader.drop_last, self._base_seed,
             loader.worker_init_fn, self.count,
         )  # fmt: skip
         self.pipes: list = []
@@ -66,8 +66,8 @@ class ByWorkers(DataLoaderIterator):
         for _ in range(self.ahead * self.count):
             self._send_next()
 
-    def reset(self, loader: DataLoader) -> None:
-        super().reset(loader)
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
+        super()._reset(loader, first_iter)
         for pipe in self.pipes:
             pipe.send(Resume())
         left = self.count
@@ -85,7 +85,7 @@ class ByWorkers(DataLoaderIterator):
         if worker is None:
             return
         try:
-            index = next(self.order)
+            index = self._next_index()
         except StopIteration:
             return
         self.tasks[self.sent] = worker
@@ -104,7 +104,7 @@ class ByWorkers(DataLoaderIterator):
     def _out(self, worker: int) -> int:
         return sum(w == worker for w in self.tasks.values())
 
-    def next_batch(self) -> Any:
+    def _next_data(self) -> Any:
         while True:
             number = self._ready()
             if number is not None:
@@ -143,13 +143,13 @@ class ByWorkers(DataLoaderIterator):
     # ---- what comes back
     def _receive(self) -> tuple:
         """The next message of any worker."""
-        deadline = time.monotonic() + self.timeout if self.timeout else None
+        deadline = time.monotonic() + self._timeout if self._timeout else None
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready = wait([*self._open(), *(p.sentinel for p in self._watched())], left)
             if not ready:
                 self.stop()
-                raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
+                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
             for pipe in self._open():
                 if pipe in ready:
                     try:

@@ -134,3 +134,18 @@ def test_a_method_and_a_function_are_two_things_to_a_class(name):
     getattr(x, name)(*rest)
     assert offered == [getattr(torch, name), getattr(torch.Tensor, name)]
     assert offered[0] is not offered[1]
+
+
+def test_the_disabled_function_of_another_class_reaches_no_override():
+    calls = []
+
+    class Recording(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            calls.append(func)
+            return torch.nn.Parameter.__torch_function__(func, types, args, kwargs)
+
+    x = torch.ones(2).as_subclass(Recording)
+    calls.clear()
+    torch.add(x, x)
+    assert calls == [torch.add]

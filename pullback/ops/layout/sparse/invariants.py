@@ -6,7 +6,7 @@ shapes that nothing can be made without are always done; those that read the ind
 
 from __future__ import annotations
 
-from ....core.tensor import CONJ, FAKE, META, NEG, Tensor
+from ....core.tensor import CONJ, FAKE, INFERENCE_TENSOR, META, NEG, Tensor
 from .layouts import BLOCKED, BY_ROW
 
 
@@ -75,7 +75,9 @@ def coo_shape(indices: Tensor, values: Tensor) -> tuple:
 
 
 def check_coo_parts(indices: Tensor, values: Tensor) -> None:
-    if indices._keys & ~(META | FAKE) or values._keys & ~(META | FAKE | CONJ | NEG):
+    if indices._keys & ~(INFERENCE_TENSOR | META | FAKE) or values._keys & ~(
+        INFERENCE_TENSOR | META | FAKE | CONJ | NEG
+    ):
         raise RuntimeError(
             f"expected indices and values to be dense tensors, but got layouts {indices.layout} and {values.layout}"
         )

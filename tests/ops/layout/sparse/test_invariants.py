@@ -54,3 +54,9 @@ def test_resize_as_takes_the_shape_of_a_sparse_tensor():
 def test_floor_division_has_words_of_its_own():
     with pytest.raises(RuntimeError, match="Sparse floor division requires a scalar"):
         torch.eye(3).to_sparse() // torch.eye(3).to_sparse()
+
+
+def test_parts_made_in_inference_mode_are_dense():
+    with torch.inference_mode():
+        t = torch.sparse_coo_tensor(torch.tensor([[0, 1, 1]]), torch.ones(3), (2,))
+        assert t.to_dense().tolist() == [1.0, 2.0]
