@@ -6,6 +6,7 @@ else of its class, `__getattr__`. What Python code takes part (properties, descr
 
 from __future__ import annotations
 
+import functools
 import types
 
 from ...autograd.function import BackwardCFunction
@@ -23,6 +24,7 @@ from .outside import SIMPLE, Outside, is_symbol, plain_setter
 from .signals import Break
 from .world import World
 
+BACKENDS = "pullback.surface.backends"  # whose settings are attributes of objects
 NATIVE = (Tensor, type, super, str, int, float, list, tuple, dict, set, frozenset, range, slice, types.FunctionType, types.MethodType,
           types.BuiltinFunctionType, types.CodeType, types.CellType, types.GeneratorType, BaseException, property)  # fmt: skip
 # Of the real tensor only: its fake has a history of its own.
@@ -231,13 +233,26 @@ class Attributes(World):
                 return getattr(obj, name)
             if raw is BackwardCFunction.saved_tensors:
                 return custom_functions.saved_tensors(self, obj)
+            if cls.__module__.startswith(BACKENDS):
+                return self._setting(obj, name)
             return self.call_now(raw.fget, (obj,), {})
         if isinstance(raw, (classmethod, staticmethod)):
             return self.bound(raw.__get__(obj, cls))
+        if type(raw) is functools.cached_property and obj is not None and raw.attrname is not None:
+            value = self.call_now(raw.func, (obj,), {})  # without the lock that some versions of Python hold meanwhile
+            self.store_item(self.load_attribute(obj, "__dict__"), raw.attrname, value)
+            return value
         getter = class_attribute(type(raw), "__get__")
         if isinstance(getter, types.FunctionType):
             return self.call_now(getter, (raw, obj, cls), {})
         return self._native_descriptor(raw, obj, cls, name)
+
+    def _setting(self, obj, name: str):
+        """A setting of this package's that is a property (`backends.cuda.matmul.allow_tf32`): asked for again at each call."""
+        value, conditions = getattr(obj, name), self.outside.conditions
+        code = f"{conditions.constant(obj)}.{name} == {conditions.literal(value)}"
+        conditions.test(code, f"{type(obj).__name__}.{name} == {value!r}")
+        return value
 
     def _native_descriptor(self, raw, obj, cls: type, name: str):
         """What a descriptor written in C gives: a slot, a field of a named tuple, a method."""

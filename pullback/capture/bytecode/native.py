@@ -138,11 +138,6 @@ def is_leaf_that_requires_grad(t: Tensor) -> bool:
     return own is not None and own.requires_grad and own.edge is None
 
 
-def is_method(function, cls: type) -> bool:
-    """Whether a function is what a class has under its name."""
-    return class_attribute(cls, getattr(function, "__name__", "")) is function
-
-
 def contents(cell: types.CellType):
     """What a cell holds; None where nothing."""
     try:
@@ -182,6 +177,11 @@ class Native(Attributes):
         if isinstance(function.__self__, (dict, set)) and args:
             self.outside.key(args[0])
         return self.refusing(function, args, kwargs)
+
+    def _is_own(self, function, value) -> bool:
+        """Whether a function is a method of a value whose class is this package's, too."""
+        cls = type(value)
+        return self.is_ours(cls.__module__) and class_attribute(cls, getattr(function, "__name__", "")) is function
 
     def refuse_instances(self, values, depth: int = 2) -> None:
         """Built-in functions would run Python code of these objects' classes: the graph ends instead."""
@@ -279,7 +279,7 @@ class Native(Attributes):
         self._refuse_state(function, args)
         if args and isinstance(args[0], Tensor):
             self.check_method(args[0], getattr(function, "__name__", ""))
-        if args and isinstance(args[0], Module) and not is_method(function, type(args[0])):
+        if args and isinstance(args[0], Module) and not self._is_own(function, args[0]):
             # a function of parameters, to be called: `vmap(model)`, `checkpoint(model, x)`
             args = (Callback(self, args[0]), *args[1:])
         if getattr(function, "keeps_functions", False):  # it runs again with each run of the graph, by itself

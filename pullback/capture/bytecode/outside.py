@@ -45,7 +45,8 @@ BY_IDENTITY = (
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, bytearray)
 SEQUENCES = (list, tuple, collections.deque)
-KEYS = type({}.keys())
+KEYS, VALUES = type({}.keys()), type({}.values())
+VIEWS = (KEYS, VALUES, type({}.items()))
 
 
 def module_of(function) -> str:
@@ -408,6 +409,15 @@ class Outside:
             return value
         if self.is_outside(value) and not self.is_outside(behind):
             self.enter_table(behind, self.source_of(value))
+        return behind
+
+    def viewed(self, view) -> dict | None:
+        """The dict that a view (`d.keys()`) from outside is of; it is read, and tested, through the view."""
+        (behind,) = gc.get_referents(view.mapping)
+        if not isinstance(behind, dict):
+            return None
+        if not self.is_outside(behind):
+            self.enter_table(behind, self.sources.get("attribute", self.source_of(view), "mapping"))
         return behind
 
     def absorb(self, container) -> None:

@@ -30,7 +30,7 @@ from .journal import Journal
 from .lookups import ABSENT, class_attribute
 from .module_stack import module_stack
 from .operations import Operations
-from .outside import CONSTANTS, CONTAINERS, ITERATORS, Outside
+from .outside import CONSTANTS, CONTAINERS, ITERATORS, KEYS, VALUES, VIEWS, Outside
 from .picturing import Images
 from .polyfills import sequence
 from .signals import Break
@@ -294,9 +294,19 @@ class Tracing(Operations):
             return Items(self, value)
         if isinstance(value, CONTAINERS):
             return iter(self.outside.keys(value) if isinstance(value, dict) else self.outside.copy(value))
+        if isinstance(value, VIEWS) and (behind := self.outside.viewed(value)) is not None:
+            return iter(self._items_of_view(value, behind))
         if isinstance(value, ITERATORS) or class_attribute(type(value), "__next__") is not ABSENT:
             raise Break("it reads from an iterator that was made outside")
         raise Break(f"it iterates over a {type(value).__name__} from outside")
+
+    def _items_of_view(self, view, behind: dict) -> list:
+        """What a view of a dict from outside gives."""
+        keys = self.outside.keys(behind)
+        if isinstance(view, KEYS):
+            return keys
+        values = [self.load_item(behind, key) for key in keys]
+        return values if isinstance(view, VALUES) else list(zip(keys, values, strict=True))
 
     def as_iterator(self, value):
         """An iterator that native code may advance."""

@@ -1677,6 +1677,48 @@ def generator_of_tensors_to_differentiate(c):
     return [f(torch.full((3,), k)) for k in (1.0, 2.0)]
 
 
+@row
+def products_in_tf32(c):
+    settings = torch.backends.cuda.matmul
+    before = settings.allow_tf32
+    changes = [lambda: setattr(settings, "allow_tf32", True), lambda: setattr(settings, "allow_tf32", False)]
+    return go(
+        c, lambda x: x * (2 if settings.allow_tf32 else 1), changes, lambda: setattr(settings, "allow_tf32", before)
+    )
+
+
+def through_view(kind):
+    def in_view(c):
+        table = {"a": 1.0, "b": 2.0}
+        view = getattr(table, kind)()
+        changes = [
+            lambda: table.__setitem__("a", 5.0),
+            lambda: table.__setitem__("ccc", 7.0),
+            lambda: table.pop("a"),
+            lambda: table.update(a=2.0),
+        ]
+        return go(c, lambda x: x * sum(i * len(str(v)) + hash(v) % 7 for i, v in enumerate(view, 1)), changes)
+
+    return in_view
+
+
+for kind in ("keys", "values", "items"):
+    ROWS[f"iteration over a view: {kind}"] = through_view(kind)
+
+
+@row
+def cached_property_that_is_taken_away(c):
+    class D:
+        k = 2.0
+
+        @functools.cached_property
+        def p(self):
+            return self.k * 3
+
+    d = D()
+    return go(c, lambda x: x * d.p, [lambda: setattr(d, "k", 7.0), lambda: d.__dict__.pop("p", None)])
+
+
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.filterwarnings("ignore")
 def test_as_it_is_now(name, tmp_path, monkeypatch):
@@ -1700,3 +1742,25 @@ def test_a_module_that_makes_names_as_they_are_asked_for(recwarn):
     assert [run(x).tolist(), run(x).tolist()] == [[3.0, 3.0]] * 2
     lazy.scale = 4.0
     assert run(x).tolist() == [4.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * (2 if torch.backends.cuda.matmul.allow_tf32 else 1),
+        lambda x: x * sum(VIEWS[0]) + sum(len(k) for k in VIEWS[1]) + sum(v for _, v in VIEWS[2]),
+        lambda x: x * Cached().p,
+    ],
+)
+def test_what_is_read_with_a_test_is_in_one_graph(f):
+    assert torch.compile(f, backend="eager", fullgraph=True)(x).tolist() == f(x).tolist()
+
+
+TABLE = {"a": 1.0, "b": 2.0}
+VIEWS = (TABLE.values(), TABLE.keys(), TABLE.items())
+
+
+class Cached:
+    @functools.cached_property
+    def p(self):
+        return 3.0
