@@ -64,12 +64,25 @@ def to_device(array, where: device):
     return place(array, where)
 
 
+TOGETHER = 8  # copies on a device that are worth a kernel
+
+
 def copy_over(out, value) -> None:
     """`out[...] = value` of arrays of one dtype and shape on one device; on a device, both row-major."""
     if out.__class__ is np.ndarray:
         out[...] = value
     elif out.size:
         out.data.copy_from_device_async(value.data, out.nbytes)
+
+
+def copy_all_over(pairs: list[tuple]) -> None:
+    """`copy_over` of each (out, value); many small ones of one device are one kernel."""
+    if len(pairs) >= TOGETHER and not isinstance(pairs[0][0], np.ndarray):
+        from .cuda_copies import copy_together
+
+        pairs = copy_together(pairs)
+    for out, value in pairs:
+        copy_over(out, value)
 
 
 def assign(out, value) -> None:

@@ -15,7 +15,7 @@ from ..autograd.dependencies import branching
 from ..capture.shapes.expressions import evaluate
 from ..capture.trace.subclasses import parts_of
 from ..core import modes, tree
-from ..core.arrays import copy_over
+from ..core.arrays import copy_all_over
 from ..core.modes import ambient
 from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad, save, unpack
 from ..core.size import Size
@@ -196,6 +196,7 @@ class Compiled:
 
     def _write_back(self, changed: list, args: list, results: list) -> None:
         """Give inputs their new shapes and values, in autograd's sight where the function changed them so."""
+        plain: list[tuple] = []  # what `copy_` comes to, for the state of an optimizer, say
         for i, fact, place in changed:
             target = args[i]
             version = target._counter[0]
@@ -206,9 +207,7 @@ class Compiled:
                 and fact.row is None
                 and _is_plain_pair(target, results[place])
             ):
-                copy_over(
-                    target._array, results[place]._array
-                )  # what `copy_` comes to, for the state of an optimizer, say
+                plain.append((target._array, results[place]._array))
                 target._counter[0] = version + 1 if fact.bumped else version
                 continue
             if fact.geometry is not None:
@@ -223,6 +222,7 @@ class Compiled:
                 target._counter[0] = version
             elif target._counter[0] == version:
                 target._counter[0] += 1
+        copy_all_over(plain)
 
 
 class FlatCall:
@@ -493,7 +493,7 @@ def _lasting(v: Tensor, results: set, changed: set) -> Tensor:
 def _before(compiled: Compiled, i: int, t: Tensor, results: list) -> Tensor:
     """An argument that is about to be written, as it is now; its new value, where no gradient depends on which it is."""
     place = compiled.replaced.get(i)
-    return _kept(t) if place is None or requires_grad(t) else results[place].shallow()
+    return _kept(t) if place is None or requires_grad(t) else results[place]
 
 
 def _kept(t: Tensor) -> Tensor:

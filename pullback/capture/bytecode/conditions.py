@@ -22,7 +22,7 @@ from ...core import modes
 from ...core.extension import extension
 from ...core.modes import ambient, process
 from ...core.node import Autograd, requires_grad
-from ...core.tensor import Tensor, stride_of
+from ...core.tensor import CUDA, Tensor, stride_of
 from ..front.guards import AMBIENT, describe, sharing, sharing_mismatch, tensor_mismatch
 from .sources import READ, Source
 
@@ -251,7 +251,7 @@ class Conditions:
 
 def _plain_test(conditions: Conditions, v: str, t: Tensor, fact: tuple) -> str | None:
     """The test of an ordinary dense tensor, written out: most tensors are."""
-    if t._keys or type(t).__name__ not in ("Tensor", "Parameter", "Buffer") or not hasattr(t._array, "strides"):
+    if t._keys & ~CUDA or type(t).__name__ not in ("Tensor", "Parameter", "Buffer") or not hasattr(t._array, "strides"):
         return None
     kind, dtype, device, _, wants, own, shape, _ = fact
     is_parameter = wants and own[0] and t._view_info is None  # most likely: a leaf that is no view
@@ -259,7 +259,7 @@ def _plain_test(conditions: Conditions, v: str, t: Tensor, fact: tuple) -> str |
         layout = struct.pack(f"{2 * t.ndim}n", *t._array.shape, *t._array.strides)
         conditions.namespace["fits"] = native_conditions.fits
         return f"fits({v}, {conditions.shared((kind, dtype, device, layout, is_parameter))})"
-    test = f"type({v}) is {conditions.constant(kind)} and {v}._keys == 0 and {v}.dtype is {conditions.constant(dtype)} and {v}.device is {conditions.constant(device)}"
+    test = f"type({v}) is {conditions.constant(kind)} and {v}._keys == {t._keys} and {v}.dtype is {conditions.constant(dtype)} and {v}.device is {conditions.constant(device)}"
     if shape is not None:
         test += f" and {v}._array.shape == {shape!r} and {v}._array.strides == {t._array.strides!r}"
     else:

@@ -27,7 +27,7 @@ from ...ops.eager.functions import overridden_operators
 from ...ops.family.pointwise import POINTWISE, rounded_number
 from ...ops.family.view import VIEW, GeometryDeclaration
 from ...ops.system.dispatch import autograd_layer
-from ...ops.system.operator import NONDIFFERENTIABLE, Operator
+from ...ops.system.operator import NONDIFFERENTIABLE, Operator, find
 from . import elements
 
 MOST_CALLS = 1 << 12  # signatures of one operator that are remembered
@@ -87,7 +87,39 @@ def run_plain(op: Operator, args: tuple, seen: int = 0) -> Any:
     if mode & ~GRAD or process.deterministic or not ready():
         return None
     result = native.plain(op, args, mode)
-    return _first(op, args) if result is NotImplemented else result
+    if result is NotImplemented:
+        return _first(op, args)
+    if result is None and op.body is not None and not overridden_operators:
+        return _inside(op, args, seen)
+    return result
+
+
+@cache
+def bodies() -> dict[Operator, tuple[Operator, Any, bool]]:
+    """Composites that are one call of another operator: that one, its arguments (or None), whether the result is the first of its results."""
+    first = lambda count: lambda *args: args[:count]
+    whole = lambda x, dim, dtype=None: (x, dim, False) if dtype is None else None
+    found = {
+        "softmax.int": ("_softmax.default", whole, False),
+        "log_softmax.int": ("_log_softmax.default", whole, False),
+        "layer_norm.default": ("native_layer_norm.default", _norm_arguments, True),
+        "max_pool2d.default": ("max_pool2d_with_indices.default", first(6), True),
+    }
+    return {find(name): (find(inner), *rest) for name, (inner, *rest) in found.items()}
+
+
+def _norm_arguments(x, shape, weight=None, bias=None, eps=1e-05, *rest) -> tuple:
+    return x, shape, weight, bias, eps
+
+
+def _inside(op: Operator, args: tuple, seen: int) -> Any:
+    """The call that a composite comes to, made at once; None where it is another, or may be more than kernels."""
+    found = bodies().get(op)
+    given = None if found is None else found[1](*args)
+    if found is None or given is None:
+        return None
+    result = run_plain(found[0], given, seen)
+    return result[0] if found[2] and result is not None else result
 
 
 def _first(op: Operator, args: tuple) -> Any:

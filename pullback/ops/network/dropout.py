@@ -12,10 +12,10 @@ import warnings
 from ...core import arrays, modes
 from ...core import dtype as dtypes
 from ...core.modes import ambient
-from ...core.random import default_generator, draw
+from ...core.random import default_generator, draw, generator_of
 from ...core.random_streams import fill_bernoulli, fill_dropout
 from ...core.storage import new_array
-from ...core.tensor import Tensor, wrap
+from ...core.tensor import CUDA, Tensor, wrap
 from ..family.base import Family, composite
 from ..make.factories import empty, zeros
 from ..make.like import empty_like, like_strides, zeros_like
@@ -25,6 +25,7 @@ from ..system.operator import Operator, Spec
 
 ALPHA = 1.7580993408473766  # minus the limit of SELU far below zero
 REALS = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
+TRIALS = 2  # as `core/cuda_rows` counts distributions
 
 
 # ---- dropout as PyTorch composes it
@@ -48,6 +49,11 @@ def _noise(input: Tensor, p: float, feature: bool) -> Tensor:
 
 def _factors(input: Tensor, p: float, feature: bool) -> Tensor:
     """Zeros, and for what stays 1 / (1 - p). With nothing listening they are drawn and scaled in one step."""
+    if not ambient.mode & ~modes.GRAD and input._keys == CUDA and input.dtype in REALS[:2] and not feature:
+        array, real = arrays.empty_like(input._array), input.dtype.numpy.type
+        if array.flags.c_contiguous:
+            drawn = generator_of(input.device).fill(array, TRIALS, 1 - p, real(1) / real(1 - p))
+            return wrap(drawn, input.dtype, input.device)
     if ambient.mode & ~modes.GRAD or input._keys or input.dtype not in REALS:
         return _noise(input, p, feature).div_(1 - p)
     shape, stride = _noise_spec(input, feature)
