@@ -76,11 +76,12 @@ def copy_over(out, value) -> None:
 
 
 def copy_all_over(pairs: list[tuple]) -> None:
-    """`copy_over` of each (out, value); many small ones of one device are one kernel."""
-    if len(pairs) >= TOGETHER and not isinstance(pairs[0][0], np.ndarray):
+    """`copy_over` of each (out, value); many small ones on devices are one kernel."""
+    there = [pair for pair in pairs if pair[0].__class__ is not np.ndarray]
+    if len(there) >= TOGETHER:
         from .cuda_copies import copy_together
 
-        pairs = copy_together(pairs)
+        pairs = [pair for pair in pairs if pair[0].__class__ is np.ndarray] + copy_together(there)
     for out, value in pairs:
         copy_over(out, value)
 

@@ -1,6 +1,6 @@
 """Many small copies on a CUDA device as one kernel: running statistics of a network, say, each of which would be a call of its own.
 
-In: pairs of row-major arrays of CuPy's, of one dtype and shape each. The addresses travel with the launch.
+In: pairs of row-major arrays of CuPy's, of one dtype, shape and device each. The addresses travel with the launch.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ extern "C" __global__ void copies(const Copies all) {
 
 def copy_together(pairs: list[tuple]) -> list[tuple]:
     """Make the small copies; give those that are left."""
-    small = [(out, value) for out, value in pairs if out.nbytes <= SMALL]
+    where = pairs[0][0].device
+    small = [(out, value) for out, value in pairs if out.nbytes <= SMALL and out.device == where]
     for start in range(0, len(small), MOST):
         part = small[start : start + MOST]
-        _kernel()((len(part),), (THREADS,), (table_of(part),))
-    return [(out, value) for out, value in pairs if out.nbytes > SMALL]
+        with where:
+            _kernel()((len(part),), (THREADS,), (table_of(part),))
+    return [(out, value) for out, value in pairs if out.nbytes > SMALL or out.device != where]
 
 
 def table_of(pairs: list[tuple]) -> np.ndarray:
-    """The kernel's argument: rows of addresses to write, addresses to read, and numbers of bytes."""
+    """The kernel's argument, which is passed by value: rows of addresses to write, addresses to read, and numbers of bytes."""
     table = np.zeros((3, MOST), np.int64)
     rows = [(out.data.ptr, value.data.ptr, out.nbytes) for out, value in pairs]
     table[:, : len(rows)] = np.array(rows, np.int64).T
-    return table
+    return table.reshape(-1).view(np.dtype((np.void, table.nbytes)))
 
 
 @cache

@@ -99,13 +99,13 @@ def bodies() -> dict[Operator, tuple[Operator, Any, bool]]:
     """Composites that are one call of another operator: that one, its arguments (or None), whether the result is the first of its results."""
     first = lambda count: lambda *args: args[:count]
     whole = lambda x, dim, dtype=None: (x, dim, False) if dtype is None else None
-    found = {
-        "softmax.int": ("_softmax.default", whole, False),
-        "log_softmax.int": ("_log_softmax.default", whole, False),
-        "layer_norm.default": ("native_layer_norm.default", _norm_arguments, True),
-        "max_pool2d.default": ("max_pool2d_with_indices.default", first(6), True),
-    }
-    return {find(name): (find(inner), *rest) for name, (inner, *rest) in found.items()}
+    found: tuple[tuple[str, str, Any, bool], ...] = (
+        ("softmax.int", "_softmax.default", whole, False),
+        ("log_softmax.int", "_log_softmax.default", whole, False),
+        ("layer_norm.default", "native_layer_norm.default", _norm_arguments, True),
+        ("max_pool2d.default", "max_pool2d_with_indices.default", first(6), True),
+    )
+    return {find(name): (find(inner), arguments, one) for name, inner, arguments, one in found}
 
 
 def _norm_arguments(x, shape, weight=None, bias=None, eps=1e-05, *rest) -> tuple:

@@ -32,7 +32,7 @@ ENOUGH = 2  # how many times fewer groups still keep it busy
 
 
 MATRIX_UNITS = 80  # the architecture from which on devices have those that attention is written for
-ATTENTION_PARTS, FEWEST_QUERIES = 4, 64  # of causal attention by products; queries that are enough for one
+ATTENTION_PARTS, FEWEST_QUERIES = 2, 64  # of causal attention by products; queries that are enough for one
 WITH_BIAS = (dtypes.float32, dtypes.float16, dtypes.bfloat16)  # dtypes of products that cuBLASLt adds a row to
 EVEN, MUCH = 8, 1 << 30  # what sides are rounded up to, and multiplications from which on that is worth the copies
 FEW_CALLS = 2  # of the library for one product of batches; where there would be more, operands are copied
