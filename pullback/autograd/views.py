@@ -196,7 +196,7 @@ def refuse(target: Tensor, what: str = "is being") -> None:
     if info.creation is None:
         return
     if info.creation not in _REASONS:  # a custom Function says itself why
-        raise RuntimeError(info.creation)
+        raise RuntimeError(info.creation.replace("is being modified", f"{what} modified", 1))
     edge = a.edge if a is not None else None
     made_by = f"Output {edge[1]} of {edge[0].name()} is a view" if edge is not None else None
     if info.creation == "inference":

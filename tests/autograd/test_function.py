@@ -284,3 +284,24 @@ def test_own_vmap_rule():
             return Scaled.apply(x, factor), 0
 
     assert torch.equal(torch.func.vmap(lambda x: Scaled.apply(x, 2.0))(torch.ones(3, 2)), 2 * torch.ones(3, 2))
+
+
+def test_words_for_writes_to_what_a_function_gave():
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = torch.ones(2, requires_grad=True) * 1
+    with pytest.raises(RuntimeError, match="Output 0 of Same is a view and is being modified inplace"):
+        Same.apply(x).add_(1)
+    y = Same.apply(x)
+    x.mul_(2)
+    with pytest.raises(
+        RuntimeError, match="Output 0 of Same is a view and its base or another view of its base has been"
+    ):
+        y.sum().backward()

@@ -4,6 +4,7 @@ import pytest
 
 import pullback as torch
 from pullback.compat import dynamo_names, functions, functorch_names, nested_names, private_names
+from pullback.ops.make.construct import typed_classes
 
 
 def test_questions_about_tensors_and_modes():
@@ -68,3 +69,8 @@ def test_small_functions():
         functions.no_cuda_profile()
     assert functions.cast_Int(torch.tensor([1.7])).tolist() == [1]
     assert functorch_names.__name__.endswith("functorch_names")
+
+
+def test_the_typed_classes_know_where_their_tensors_are():
+    assert torch.FloatTensor in typed_classes and torch.LongTensor in typed_classes
+    assert not any(c.is_cuda or c.is_xpu or c.is_sparse for c in typed_classes)

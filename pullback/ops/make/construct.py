@@ -580,6 +580,7 @@ def _typed_constructor(d: dtype):
             "is_cuda": False,
             "__module__": "torch",
             "is_sparse": False,
+            "is_xpu": False,
             "layout": devices.strided,
             "__doc__": f"The old way to make tensors of {d.name}.\n\n>>> torch.{d.scalar_name}Tensor([1, 0]).dtype\n{d!r}",
         },
@@ -591,3 +592,4 @@ TYPED = {
     for d in dtypes.ALL
     if d.numpy is not None and not d.name.startswith(("float8", "uint16", "uint32", "uint64"))
 }
+typed_classes = frozenset(TYPED.values())

@@ -34,7 +34,8 @@ from .operator import Operator, find
 def general(function, op: Operator, args: tuple, out=None):
     """Everything a public call may meet before its operator: overrides, argument conversion, `out=`."""
     if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
-        positional, keywords = overrides.call_form(op, args, lists=False)
+        named = getattr(function, "__kwdefaults__", None) or ()  # overloads have some of them in a row with the others
+        positional, keywords = overrides.call_form(op, args, lists=False, named=named)
         return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
     if out is None and begins_on_device(args):
         result = above.plain_on_device(op, args)

@@ -6,7 +6,7 @@ bases, left to right; below autograd, dispatch modes and then the arguments' cla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 
 from ...core import modes
@@ -311,16 +311,20 @@ def _handler(op, who, cls: type) -> Callable:
     return who.__torch_dispatch__ if rule is None else partial(rule, who)
 
 
-def call_form(op, args: tuple, lists: bool = True) -> tuple[tuple, dict]:
+def call_form(op, args: tuple, lists: bool = True, named: Container[str] = ()) -> tuple[tuple, dict]:
     """Schema-ordered arguments as the (args, kwargs) a user would have written: trailing defaults dropped; with `lists`,
     canonical tuples for list arguments as lists. Without, as handlers of functions get them: dimensions and other integers
-    stay, because handlers ask for those that their users write (`unbind(x, 0)`)."""
+    stay, because handlers ask for those that their users write (`unbind(x, 0)`). Those `named` are keywords as well."""
     arguments = op.schema.arguments
     values = [
         list(v) if lists and isinstance(v, tuple) and a.is_list else v for a, v in zip(arguments, args, strict=False)
     ]
     keywords = {a.name: v for a, v in zip(arguments, values, strict=False) if a.kwarg_only and not _is_default(v, a)}
     positional = tuple([v for a, v in zip(arguments, values, strict=False) if not a.kwarg_only])
+    if named:
+        rows = [(a, v) for a, v in zip(arguments, positional, strict=False) if not a.kwarg_only]
+        keywords.update({a.name: v for a, v in rows if a.name in named and not _is_default(v, a)})
+        positional = tuple([v for a, v in rows if a.name not in named])
     return without_defaults(op, positional, None if lists else int), keywords
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import pytest
 
 import pullback as torch
-from pullback.ops.system.overrides import DisableTorchFunctionSubclass
+from pullback.ops.family.pointwise import Pointwise
+from pullback.ops.system.overrides import DisableTorchFunctionSubclass, call_form
+from tests.ops.samples import functional_operators, samples_of
 
 
 class Parent(torch.Tensor):
@@ -149,3 +152,40 @@ def test_the_disabled_function_of_another_class_reaches_no_override():
     calls.clear()
     torch.add(x, x)
     assert calls == [torch.add]
+
+
+class Forwards(torch.Tensor):
+    """A class that looks at every call and lets it go on."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_calls_that_take_another_overload_go_on():
+    x = torch.tensor([2.0, 3.0])
+    s = x.as_subclass(Forwards)
+    assert (2 - s).tolist() == [0.0, -1.0] and type(2 - s) is Forwards
+    assert torch.rsub(s, 1, alpha=2).tolist() == [-3.0, -5.0]
+
+
+def _as_forwards(value):
+    if isinstance(value, torch.Tensor):
+        return value.detach().as_subclass(Forwards)
+    return type(value)(map(_as_forwards, value)) if isinstance(value, (tuple, list)) else value
+
+
+def test_every_function_can_be_called_again_with_what_a_class_is_offered():
+    calls = 0
+    for op in functional_operators():
+        function = getattr(op, "function", None)
+        if function is None or not isinstance(op.family, Pointwise):
+            continue
+        for args, _ in samples_of(op)[:2]:
+            positional, keywords = call_form(op, tuple(args))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = function(*map(_as_forwards, positional), **{k: _as_forwards(v) for k, v in keywords.items()})
+            assert result is not None, op
+            calls += 1
+    assert calls > 300
