@@ -79,6 +79,7 @@ class Program:
     def __init__(self, plan: Plan, functions: list[int], api: Api, owner: object = None):
         self.plan, self.api, self.owner = plan, api, owner
         self.replays: Replays | None = None
+        self.arenas: dict[int, Any] | None = None  # by stream, where they are kept from one run to the next
         self.convolutions = Convolutions(plan.convolutions) if plan.convolutions else None
         self.functions = (ctypes.c_void_p * max(len(functions), 1))(*functions)
 
@@ -202,9 +203,9 @@ class Machine:
         self.check()
         cupy, plan = self.cupy, program.plan
         with self.in_use():
-            memory = cupy.cuda.alloc(plan.arena) if plan.arena else None  # kept until all is in the stream
-            arena = memory.ptr if memory is not None else 0
             stream = cupy.cuda.get_current_stream()
+            memory = self.arena_of(program, stream.ptr) if plan.arena else None  # kept until all is in the stream
+            arena = memory.ptr if memory is not None else 0
             if program.replays is not None and not process.cuda_captures:
                 switches = None if program.convolutions is None else program.convolutions.current()
                 name = (*addresses, arena, stream.ptr, tf32, switches)
@@ -213,6 +214,14 @@ class Machine:
                     graph.launch(stream)
                     return
             self.launch(program, plan.slots(addresses, self.shared.ptr, arena), stream.ptr, tf32)
+
+    def arena_of(self, program: Program, stream: int) -> Any:
+        """Memory for what a plan computes on its way: new, or that of the run before on this stream, which has it to itself."""
+        if program.arenas is None or process.cuda_captures:
+            return self.cupy.cuda.alloc(program.plan.arena)
+        if stream not in program.arenas:
+            program.arenas[stream] = self.cupy.cuda.alloc(program.plan.arena)
+        return program.arenas[stream]
 
     def convolving(self, program: Program, stream: int) -> Any:
         """What the launcher must know of a program's convolutions, which will run on a stream; None where there are none."""

@@ -94,7 +94,8 @@ native = Settings(
     cuda=Settings("torch._inductor.config.cuda", native=True, graphs=True),
     layout_optimization=True,  # whether convolutions of a graph on a CUDA device are computed in channels-last order
     enable_auto_functionalized_v2=True,  # operators that write arguments copy their bases; False: each argument
-    # cudagraphs=True: a graph that cannot be launched as a CUDA graph (see `cuda.graphs`) is counted, and the reason is logged
+    # cudagraphs=True: a graph that cannot be launched as a CUDA graph (see `cuda.graphs`) is counted, and the reason is logged; those that
+    # can keep the memory they work in and that of results nobody has any more, so that every run is a launch of a graph
     triton=Settings("torch._inductor.config.triton", cudagraphs=False),
     inert=dict(
         fallback_random=False,

@@ -60,9 +60,11 @@ class CudaSegment(Segment):
         self.program: Program = self.on.load(self.source, flags)
         if settings.cuda.graphs and len(self.source.plan.entries) >= WORTH:
             self.program.replays = Replays()
+        stable = settings.triton.cudagraphs and self.program.replays is not None
+        self.program.arenas = {} if stable else None
         self.in_c = native is not None and self.keys == CUDA and ready()
         self.kept: dict[int, list[list]] = {}  # by stream, and by output
-        self.few = [b.size * b.dtype.itemsize <= SMALL for b in self.source.outputs]
+        self.few = [stable or b.size * b.dtype.itemsize <= SMALL for b in self.source.outputs]
         self.kinds = [(m.shape, np.dtype(m.dtype.numpy)) for m in self.makers]
         few = self.in_c and self.program.replays is None
         self.in_one = self.native_call(tuple(range(len(self.given))), tuple(self.news)) if few else None
@@ -124,7 +126,8 @@ class CudaSegment(Segment):
         )  # fmt: skip
 
     def blanks(self) -> list:
-        """Arrays for the outputs. Small ones are those of a call before, where nobody has them any more."""
+        """Arrays for the outputs. Small ones are those of a call before, where nobody has them any more; all of them, where graphs were
+        asked for, so that addresses come again."""
         if not self.in_c or process.cuda_captures:
             return self.on.blanks(self.kinds)
         kept = self.kept.setdefault(self.on.stream(), [[] for _ in self.kinds])

@@ -251,3 +251,21 @@ def test_every_function_that_is_written_out_has_a_body_for_devices():
 
     text = "".join(value for value in vars(prelude).values() if isinstance(value, str))
     assert [name for name in sorted(OURS) if f" f_{name}(f32" not in text] == []
+
+
+def test_arenas_are_kept_where_graphs_were_asked_for(monkeypatch):
+    """By stream; not while a user captures, whose graph may run beside others."""
+    from pullback.core.modes import process
+
+    taken = []
+    cupy = SimpleNamespace(cuda=SimpleNamespace(alloc=lambda size: taken.append(size) or object()))
+    on = object.__new__(runtime.Machine)
+    on.cupy = cupy
+    program = runtime.Program(Plan([], 0, 0, [0], 96), [], runtime.Api())
+    assert on.arena_of(program, 1) is not on.arena_of(program, 1)
+    program.arenas = {}
+    first = on.arena_of(program, 1)
+    assert on.arena_of(program, 1) is first and on.arena_of(program, 2) is not first
+    monkeypatch.setattr(process, "cuda_captures", 1)
+    assert on.arena_of(program, 1) is not first
+    assert taken == [96] * 5
