@@ -327,11 +327,18 @@ def _keep_plan(op: Operator, args: tuple, kwargs: dict, bound: tuple, converted:
         if position is None and keyword is None:
             places.append((None, None, canonical, None, None))
             continue
+        if a.is_list and a.base in ("int", "SymInt") and is_list_of_ints(value):
+            places.append((position, keyword, None, a.convert_value, a.list_size or 0))
+            continue
         if value is not canonical or value.__class__ not in _TELLING or value.__class__ in PLAIN and a.base != "Tensor":
             return
         places.append((position, keyword, None, None, None))
     if len(bound) == len(arguments):
         _plans[plan_key(op, args, kwargs)] = op, tuple(places)
+
+
+def is_list_of_ints(value) -> bool:
+    return value.__class__ in (tuple, list) and bool(value) and all(v.__class__ is int for v in value)
 
 
 def find(key: str) -> Operator:

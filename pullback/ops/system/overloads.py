@@ -16,7 +16,7 @@ from ...core.tensor import PLAIN, Tensor
 from ..eager.signature import describe
 from .dispatch import dispatch
 from .general import write_out
-from .operator import Operator, export
+from .operator import Operator, export, is_list_of_ints
 from .overrides import any_overridden, call_overridden
 from .schema import Argument, Unfit
 
@@ -100,21 +100,19 @@ def _plan(op: Operator, args: tuple, kwargs: dict) -> tuple:
 def _keep_plan(operators: tuple[Operator, ...], op: Operator, args: tuple, kwargs: dict) -> None:
     """Remember which operator such arguments fit, where that is said by their types alone."""
     values = [*args, *kwargs.values()]
-    if len(_plans) >= _KEPT or any(v.__class__ not in _TELLING and not _is_list_of_ints(v) for v in values):
+    if len(_plans) >= _KEPT or any(v.__class__ not in _TELLING and not is_list_of_ints(v) for v in values):
         return
     for tried in operators[: operators.index(op) + 1]:
         by_name = {_own_name(tried, k): v for k, v in kwargs.items()}
         for i, a in enumerate(tried.schema.arguments):
+            if i < len(args) and a.kwarg_only:
+                break  # too many positions, whatever they are
             value = args[i] if i < len(args) else by_name.get(a.name)
             if value.__class__ in PLAIN and a.base != "Tensor":
                 return  # a tensor for a number: its value counts
-            if _is_list_of_ints(value) and (a.base not in ("int", "SymInt") or not a.is_list):
+            if is_list_of_ints(value) and (a.base not in ("int", "SymInt") or not a.is_list):
                 return
     _plans[plan_key(operators, args, kwargs)] = _plan(op, args, kwargs)
-
-
-def _is_list_of_ints(value) -> bool:
-    return value.__class__ in (tuple, list) and bool(value) and all(v.__class__ is int for v in value)
 
 
 def fit(op: Operator, args: tuple, kwargs: dict) -> tuple | None:
