@@ -37,18 +37,49 @@ static PyObject *memory_name;
 
 static i64 size_at(const Array *a, int d) { return d < a->nd ? a->shape[d] : 1; }
 
+/* Room for as many numbers as a small call has: one of two that are kept (fresh pages cost more than the loops), or a new one. */
+static i64 rooms[2][MOST_ELEMENTS];
+static int is_taken[2];
+
+static i64 *take_room(i64 count) {
+    for (int r = 0; r < 2 && count <= MOST_ELEMENTS; r++)
+        if (!is_taken[r]) {
+            is_taken[r] = 1;
+            return rooms[r];
+        }
+    return PyMem_Malloc(sizeof(i64) * (size_t)count);
+}
+
+static void give_room(i64 *room) {
+    for (int r = 0; r < 2; r++)
+        if (room == rooms[r]) {
+            is_taken[r] = 0;
+            return;
+        }
+    PyMem_Free(room);
+}
+
 /* The indices as i64, each from 0 to n - 1 (counted from the end where `wraps`); NULL without an error where one is not. */
 static i64 *indices(const Array *a, i64 n, int wraps) {
     if (!a || (kind(a) != I64 && kind(a) != I32) || !is_small(a)) return NULL;
-    i64 count = count_of(a), *at = PyMem_Malloc(sizeof(*at) * (size_t)count);
-    for (i64 k = 0; at && k < count; k++) {
-        i64 v = kind(a) == I64 ? ((const i64 *)a->data)[k] : ((const int *)a->data)[k];
-        if (wraps && v < 0) v += n;
-        if (v < 0 || v >= n) {
-            PyMem_Free(at);
-            return NULL;
-        }
-        at[k] = v;
+    i64 count = count_of(a), *at = take_room(count);
+    if (!at) return NULL;
+    i64 outside = 0; /* one bit for all: a loop without a way out vectorises */
+#define READ(type)                                              \
+    for (i64 k = 0; k < count; k++) {                           \
+        i64 v = ((const type *)a->data)[k];                     \
+        v += wraps & (v < 0) ? n : 0;                           \
+        outside |= (v < 0) | (v >= n);                          \
+        at[k] = v;                                              \
+    }
+    if (kind(a) == I64)
+        READ(i64)
+    else
+        READ(int)
+#undef READ
+    if (outside) {
+        give_room(at);
+        return NULL;
     }
     return at;
 }
@@ -78,9 +109,14 @@ static void positions(const Array *a, const Array *index, int dim, const i64 *at
     }
     if (dim >= 0 && a->nd > 0 && in_blocks(a, index, dim)) {
         i64 inner = step[dim], n = a->shape[dim], many = index->shape[dim], outer = count / (many * inner);
-        for (i64 o = 0, k = 0; o < outer; o++)
-            for (i64 j = 0; j < many; j++)
-                for (i64 i = 0; i < inner; i++, k++) into[k] = (o * n + at[k]) * inner + i;
+        if (inner == 1) {
+            for (i64 o = 0; o < outer; o++, at += many, into += many)
+                for (i64 j = 0; j < many; j++) into[j] = o * n + at[j];
+            return;
+        }
+        for (i64 o = 0; o < outer; o++)
+            for (i64 j = 0; j < many; j++, at += inner, into += inner)
+                for (i64 i = 0; i < inner; i++) into[i] = (o * n + at[i]) * inner + i;
         return;
     }
     if (dim < 0 && a->nd == index->nd && in_blocks(a, index, a->nd ? 0 : -1)) {
@@ -93,6 +129,26 @@ static void positions(const Array *a, const Array *index, int dim, const i64 *at
         into[k] = a->nd ? p : 0;
         for (int d = a->nd - 1; d >= 0 && ++place[d] == index->shape[d]; d--) place[d] = 0;
     }
+}
+
+/* y[k] = x[at[k]] */
+static void read_elements(char *y, const char *x, const i64 *at, i64 count, int size) {
+    if (size == 4)
+        for (i64 k = 0; k < count; k++) ((int *)y)[k] = ((const int *)x)[at[k]];
+    else if (size == 8)
+        for (i64 k = 0; k < count; k++) ((i64 *)y)[k] = ((const i64 *)x)[at[k]];
+    else
+        for (i64 k = 0; k < count; k++) memcpy(y + k * size, x + at[k] * size, (size_t)size);
+}
+
+/* y[at[k]] = x[from[k]], one after the other */
+static void write_elements(char *y, const i64 *at, const char *x, const i64 *from, i64 count, int size) {
+    if (size == 4)
+        for (i64 k = 0; k < count; k++) ((int *)y)[at[k]] = ((const int *)x)[from[k]];
+    else if (size == 8)
+        for (i64 k = 0; k < count; k++) ((i64 *)y)[at[k]] = ((const i64 *)x)[from[k]];
+    else
+        for (i64 k = 0; k < count; k++) memcpy(y + at[k] * size, x + from[k] * size, (size_t)size);
 }
 
 static void copy_element(char *y, const char *x, int size) {
@@ -136,11 +192,10 @@ static PyObject *py_gather(PyObject *self, PyObject *args) {
     NONE_UNLESS(at);
     Array *r = new_array(index->nd, index->shape, kind(a));
     if (r) {
-        int size = size_of(a);
         positions(a, index, dim, at, at);
-        for (i64 k = 0; k < count; k++) copy_element(r->data + k * size, a->data + at[k] * size, size);
+        read_elements(r->data, a->data, at, count, size_of(a));
     }
-    PyMem_Free(at);
+    give_room(at);
     return tensor_of(r);
 }
 
@@ -161,22 +216,21 @@ static PyObject *scatter(PyObject *args, int how, int in_place) {
     NONE_UNLESS(!in_place || (is_writable(a) && is_apart(argument(args, 0), others, 2)));
     i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);
     NONE_UNLESS(at);
-    i64 *from = PyMem_Malloc(sizeof(*from) * (size_t)count);
+    i64 *from = take_room(count);
     Array *r = !from ? (Array *)PyErr_NoMemory() : in_place ? a : copy_of(a);
     if (r) {
-        int size = size_of(a);
         positions(a, index, dim, at, at);
         positions(src, index, -1, NULL, from);
         if (how == SET)
-            for (i64 k = 0; k < count; k++) copy_element(r->data + at[k] * size, src->data + from[k] * size, size);
+            write_elements(r->data, at, src->data, from, count, size_of(a));
         else {
 #define CALL(type, suffix) combine_##suffix((type *)r->data, (const type *)src->data, at, from, count, how)
             BY_KIND(kind(a), CALL)
 #undef CALL
         }
     }
-    PyMem_Free(from);
-    PyMem_Free(at);
+    give_room(from);
+    give_room(at);
     return !r ? NULL : in_place ? written(argument(args, 0)) : tensor_of(r);
 }
 
@@ -227,7 +281,7 @@ static PyObject *py_scatter_value(PyObject *self, PyObject *args) {
         positions(a, index, dim, at, at);
         for (i64 k = 0; k < count; k++) copy_element(r->data + at[k] * size, value, size);
     }
-    PyMem_Free(at);
+    give_room(at);
     return tensor_of(r);
 }
 
@@ -259,7 +313,7 @@ static PyObject *py_index_select(PyObject *self, PyObject *args) {
     i64 block = s.inner * size_of(a);
     for (i64 o = 0; r && o < s.outer; o++)
         for (i64 k = 0; k < many; k++) memcpy(r->data + (o * many + k) * block, a->data + (o * s.n + at[k]) * block, (size_t)block);
-    PyMem_Free(at);
+    give_room(at);
     return tensor_of(r);
 }
 
@@ -281,12 +335,16 @@ static PyObject *blocks(PyObject *args, int how, int in_place) {
     if (r && how == SET)
         for (i64 o = 0; o < s.outer; o++)
             for (i64 k = 0; k < many; k++) memcpy(r->data + (o * s.n + at[k]) * block, src->data + (o * many + k) * block, (size_t)block);
-    else if (r) {
+    else if (r && how == SUM) {
 #define CALL(type, suffix) add_blocks_##suffix((type *)r->data, (const type *)src->data, at, s.outer, s.n, many, s.inner)
         BY_KIND(kind(a), CALL)
 #undef CALL
+    } else if (r) {
+#define CALL(type, suffix) combine_blocks_##suffix((type *)r->data, (const type *)src->data, at, s.outer, s.n, many, s.inner, how)
+        BY_KIND(kind(a), CALL)
+#undef CALL
     }
-    PyMem_Free(at);
+    give_room(at);
     return !r ? NULL : in_place ? written(argument(args, 0)) : tensor_of(r);
 }
 
@@ -316,6 +374,85 @@ static PyObject *py_index_add_(PyObject *self, PyObject *args) {
     return blocks(args, SUM, 1);
 }
 
+/* self, dim, index, source, reduce, include_self */
+static PyObject *py_index_reduce(PyObject *self, PyObject *args) {
+    int how = how_of(argument(args, 4));
+    NONE_UNLESS(how > SUM && argument(args, 5) == Py_True);
+    return blocks(args, how, 0);
+}
+
+/* self, mask, source: elements of `source` in their order where the mask is */
+static PyObject *py_masked_scatter(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *mask = array_of(argument(args, 1)), *src = array_of(argument(args, 2));
+    NONE_UNLESS(a && mask && src && is_small(a) && kind(mask) == BOOL && kind(a) == kind(src) && a->nd == mask->nd);
+    NONE_UNLESS(!a->nd || !memcmp(a->shape, mask->shape, sizeof(*a->shape) * (size_t)a->nd));
+    i64 n = count_of(a), wanted = 0;
+    int size = size_of(a);
+    for (i64 k = 0; k < n; k++) wanted += mask->data[k] != 0;
+    NONE_UNLESS(wanted <= count_of(src));
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    const char *from = src->data;
+    for (i64 k = 0; r && k < n; k++) {
+        copy_element(r->data + k * size, mask->data[k] ? from : a->data + k * size, size);
+        from += mask->data[k] ? size : 0;
+    }
+    return tensor_of(r);
+}
+
+/* self, src, size, stride, storage_offset: within the elements of a row-major tensor */
+static PyObject *py_as_strided_scatter(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *src = strided_of(argument(args, 1));
+    Py_ssize_t shape[MOST_DIMS], steps[MOST_DIMS], last = 0;
+    int nd = a && src && is_small(a) && kind(a) == kind(src) && argument(args, 4) == Py_None ? integers_of(argument(args, 2), shape, 16) : -1;
+    NONE_UNLESS(nd >= 0 && nd == src->nd && integers_of(argument(args, 3), steps, 16) == nd);
+    for (int d = 0; d < nd; d++) {
+        NONE_UNLESS(shape[d] == src->shape[d] && shape[d] > 0 && steps[d] >= 0 && steps[d] <= MOST_ELEMENTS && shape[d] <= MOST_ELEMENTS);
+        NONE_UNLESS(steps[d] > 0 || shape[d] == 1); /* which of several stays is not said here */
+        last += (shape[d] - 1) * steps[d];
+        steps[d] *= size_of(a);
+    }
+    NONE_UNLESS(last < count_of(a));
+    for (int d = 0; d < nd; d++) /* no element twice: the larger steps go over the smaller ones */
+        for (int e = 0; e < nd; e++)
+            NONE_UNLESS(d == e || shape[d] == 1 || shape[e] == 1 || (steps[d] > steps[e] ? steps[d] >= shape[e] * steps[e] : steps[e] > steps[d]));
+    Array *r = copy_of(a);
+    if (r) copy_block(r->data, steps, src->data, src->strides, shape, nd, size_of(a));
+    return tensor_of(r);
+}
+
+/* self, return_inverse, return_counts, dim: of all elements in a row */
+static PyObject *py_unique_consecutive(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    NONE_UNLESS(a && is_small(a) && kind(a) <= I32 && argument(args, 3) == Py_None);
+    i64 n = count_of(a), many = 0, *length = take_room(n);
+    char *first = PyMem_Malloc((size_t)(n * size_of(a)));
+    Array *run = length && first ? new_array(a->nd, a->shape, I64) : NULL, *values = NULL, *counts = NULL;
+    if (run) {
+#define CALL(type, suffix) many = runs_##suffix((const type *)a->data, n, (type *)first, (i64 *)run->data, length)
+        BY_KIND(kind(a), CALL)
+#undef CALL
+        Py_ssize_t found = (Py_ssize_t)many;
+        values = new_array(1, &found, kind(a));
+        counts = values ? new_array(1, &found, I64) : NULL;
+    }
+    if (counts) {
+        memcpy(values->data, first, (size_t)(many * size_of(a)));
+        memcpy(counts->data, length, (size_t)(many * 8));
+    } else if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    give_room(length);
+    PyMem_Free(first);
+    if (!counts) {
+        Py_XDECREF(run);
+        Py_XDECREF(values);
+        return NULL;
+    }
+    PyObject *parts[3] = {tensor_of(values), tensor_of(run), tensor_of(counts)};
+    PyObject *result = parts[0] && parts[1] && parts[2] ? PyTuple_Pack(3, parts[0], parts[1], parts[2]) : NULL;
+    for (int i = 0; i < 3; i++) Py_XDECREF(parts[i]);
+    return result;
+}
+
 static PyObject *py_index_fill(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
     char value[8];
@@ -329,7 +466,7 @@ static PyObject *py_index_fill(PyObject *self, PyObject *args) {
     for (i64 o = 0; r && o < s.outer; o++)
         for (i64 k = 0; k < many; k++)
             for (i64 i = 0; i < s.inner; i++) copy_element(r->data + ((o * s.n + at[k]) * s.inner + i) * size, value, size);
-    PyMem_Free(at);
+    give_room(at);
     return tensor_of(r);
 }
 
@@ -341,7 +478,7 @@ static PyObject *py_take(PyObject *self, PyObject *args) {
     Array *r = new_array(index->nd, index->shape, kind(a));
     int size = size_of(a);
     for (i64 k = 0; r && k < count; k++) copy_element(r->data + k * size, a->data + at[k] * size, size);
-    PyMem_Free(at);
+    give_room(at);
     return tensor_of(r);
 }
 
@@ -492,7 +629,7 @@ static PyObject *py_nll(PyObject *self, PyObject *args) {
         i64 place = r * classes + at[r];
         total += kind(scores) == F32 ? (double)((const float *)scores->data)[place] : ((const double *)scores->data)[place];
     }
-    PyMem_Free(at);
+    give_room(at);
     total = reduction == 1 ? -total / (double)rows : -total;
     double both[2] = {total, (double)rows};
     PyObject *results[2] = {NULL, NULL};
@@ -527,6 +664,10 @@ static PyMethodDef methods[] = {
     {"index_add.default", py_index_add, METH_O, NULL},
     {"index_add_.default", py_index_add_, METH_O, NULL},
     {"index_fill.int_Scalar", py_index_fill, METH_O, NULL},
+    {"index_reduce.default", py_index_reduce, METH_O, NULL},
+    {"masked_scatter.default", py_masked_scatter, METH_O, NULL},
+    {"as_strided_scatter.default", py_as_strided_scatter, METH_O, NULL},
+    {"unique_consecutive.default", py_unique_consecutive, METH_O, NULL},
     {"take.default", py_take, METH_O, NULL},
     {"zeros_like.default", py_zeros_like, METH_O, NULL},
     {"ones_like.default", py_ones_like, METH_O, NULL},

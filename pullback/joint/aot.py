@@ -402,8 +402,10 @@ def aot_module_simplified(
 
     def forward(*runtime_args):
         flat = [*[table[name] for table, name in homes], *runtime_args]
-        result = next((m for m in known if begins_there(m, flat)), None)
-        if result is None:
+        for result in known:
+            if begins_there(result, flat):
+                break
+        else:
             result = compile_flat(flat_fn, flat, using)
             known.append(result)
         return tree.tree_unflatten(result(flat), result.joint.out_spec)

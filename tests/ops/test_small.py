@@ -112,6 +112,33 @@ MORE = {  # samples of which are all of another kind
             ("random", "to", DTYPES, [(2,), (1 << 24,), (0,)]),
         )
     },
+    "as_strided_scatter.default": [
+        (
+            torch.arange(12.0).reshape(3, 4),
+            torch.full(size, 50.0)[..., ::step],
+            size[:-1] + (size[-1] // step,),
+            stride,
+            start,
+        )
+        for step in (1, 2)
+        for size, stride, start in (
+            ((2, 2), (4, 1), None),
+            ((2, 2), (1, 2), None),
+            ((2, 2), (1, 1), None),
+            ((3, 4), (4, 1), None),
+            ((4,), (3,), None),
+            ((4,), (0,), None),
+            ((2,), (12,), None),
+            ((2, 2), (4, 1), 1),
+            ((2, 2), (2, 3), None),
+        )
+    ],
+    "unique_consecutive.default": [
+        (torch.tensor(values, dtype=dtype), True, False, None)
+        for values in ([[3, 3], [1, 3]], [2], 5)
+        for dtype in (torch.float32, torch.int64, torch.int32)
+    ]
+    + [(torch.tensor([math.nan, math.nan, 0.0, -0.0, math.inf, math.inf]), False, True, None)],
     "bernoulli.default": [
         (torch.linspace(0, top, 40, dtype=dtype).reshape(5, 8), None)
         for dtype in (torch.float32, torch.float64)

@@ -1,14 +1,15 @@
 """A function and its arguments in, a frame at its first step out.
 
-The interpreter itself binds: a code object with the same parameters hands them back, so that defaults, keywords and
-the words of every TypeError are exactly Python's. What always holds: an argument that inner functions share is in the
-cell and not among the locals.
+The interpreter itself binds where defaults, keywords or gathered arguments take part: a code object with the same
+parameters hands them back, so that the words of every TypeError are exactly Python's. What always holds: an argument that
+inner functions share is in the cell and not among the locals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import CellType, FunctionType
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from .assembled import binder
@@ -19,6 +20,23 @@ from .steps import steps_of
 def bind(function: FunctionType, args: tuple, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, CellType]]:
     """The locals and cells that a call of `function` starts with."""
     code = function.__code__
+    if not kwargs and len(args) == code.co_argcount and not code.co_kwonlyargcount and not code.co_flags & _GATHERS:
+        locals = dict(zip(code.co_varnames, args))  # every parameter has its argument: nothing is left to bind
+    else:
+        locals = _bound(function, code, args, kwargs)
+    cells = {}
+    for name in code.co_cellvars:
+        cells[name] = CellType(locals.pop(name)) if name in locals else CellType()
+    if code.co_freevars:
+        cells.update(zip(code.co_freevars, function.__closure__ or ()))
+    return locals, cells
+
+
+_GATHERS = CO_VARARGS | CO_VARKEYWORDS
+
+
+def _bound(function: FunctionType, code: CodeType, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The parameters by name, as the interpreter binds them."""
     steps = steps_of(code)
     if steps.binder is None:
         steps.binder = binder(code)
@@ -27,13 +45,7 @@ def bind(function: FunctionType, args: tuple, kwargs: dict[str, Any]) -> tuple[d
     bound.__qualname__ = function.__qualname__
     if function.__kwdefaults__:
         bound.__kwdefaults__ = function.__kwdefaults__
-    locals = dict(zip(names, bound(*args, **kwargs)))
-    cells = {}
-    for name in code.co_cellvars:
-        cells[name] = CellType(locals.pop(name)) if name in locals else CellType()
-    if code.co_freevars:
-        cells.update(zip(code.co_freevars, function.__closure__ or ()))
-    return locals, cells
+    return dict(zip(names, bound(*args, **kwargs)))
 
 
 def frame_of(

@@ -117,9 +117,11 @@ def take_along_dim(input, indices, dim=None, *, out=None) -> Tensor:
     d = wrap_dim(dim, input.ndim)
     ours, theirs = list(input.shape), list(indices.shape)
     ours[d] = theirs[d] = 1
+    indices = indices % input.shape[d] if input.shape[d] and indices.dtype.category == 1 else indices
+    if ours == theirs:
+        return exports["torch"]["gather"](input, d, indices, out=out)
     shape = exports["torch"]["broadcast_tensors"](input.new_empty(ours), input.new_empty(theirs))[0].shape
     wide = lambda t: t.expand((*shape[:d], t.shape[d], *shape[d + 1 :]))  # noqa: E731
-    indices = indices % input.shape[d] if input.shape[d] and indices.dtype.category == 1 else indices
     return exports["torch"]["gather"](wide(input), d, wide(indices), out=out)
 
 
