@@ -84,6 +84,13 @@ static void remove_dim(Place *p, int d) {
     p->nd--;
 }
 
+static PyObject *py_alias(PyObject *op, PyObject *args) {
+    Place p;
+    Array *a = source_of(argument(args, 0), &p);
+    NONE_UNLESS(a);
+    return view_at(op, args, a, &p, kind(a));
+}
+
 static PyObject *py_select(PyObject *op, PyObject *args) {
     Place p;
     Py_ssize_t at;
@@ -219,6 +226,7 @@ static PyObject *py_view_as_complex(PyObject *op, PyObject *args) {
 
 /* ---- by operator */
 static PyMethodDef views[] = {
+    {"alias.default", py_alias, METH_O, NULL},
     {"select.int", py_select, METH_O, NULL},
     {"slice.Tensor", py_slice, METH_O, NULL},
     {"diagonal.default", py_diagonal, METH_O, NULL},

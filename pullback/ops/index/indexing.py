@@ -306,7 +306,7 @@ def _basic(t: Tensor, index: tuple):
             dim += 1
         else:
             dim += rank - named
-    return None if out is t else out
+    return dispatch(alias, (t,)) if out is t else out
 
 
 def _quick_pick(t: Tensor, index: Tensor):

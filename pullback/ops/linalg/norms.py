@@ -16,7 +16,6 @@ from ..family.base import composite, operator
 from ..family.reduction import reduced_shape, restore_dims
 from ..lowering import NotLowerable
 from ..system.calls import front
-from ..system.dispatch import dispatch
 from ..system.general import write_out
 from ..system.operator import Operator, Spec
 from . import checks
@@ -238,10 +237,7 @@ def named_norm(self: Tensor, ord: str, dim: Dims, keepdim: bool, dtype: Any) -> 
 
 def call(op: Operator, args: tuple, kwargs: dict[str, Any], out: Tensor | None = None) -> Any:
     """Call an operator from a hand-written function, with or without `out=`."""
-    bound = op.convert(op.bind(args, kwargs))
-    if out is not None:
-        return write_out(op, bound, out)
-    return dispatch(op, bound)
+    return op(*args, **kwargs) if out is None else write_out(op, op.convert(op.bind(args, kwargs)), out)
 
 
 @front("linalg.norm")

@@ -327,7 +327,7 @@ def _keep_plan(op: Operator, args: tuple, kwargs: dict, bound: tuple, converted:
         if position is None and keyword is None:
             places.append((None, None, canonical, None, None))
             continue
-        if a.is_list and a.base in ("int", "SymInt") and is_list_of_ints(value):
+        if a.is_list and a.base in ("int", "SymInt") and (value.__class__ is int or is_list_of_ints(value)):
             places.append((position, keyword, None, a.convert_value, a.list_size or 0))
             continue
         if value is not canonical or value.__class__ not in _TELLING or value.__class__ in PLAIN and a.base != "Tensor":

@@ -9,7 +9,7 @@ from pullback.core import small
 from pullback.ops.system.operator import registry
 
 KEYS = (
-    "select.int", "slice.Tensor", "diagonal.default", "unfold.default", "expand.default", "as_strided.default",
+    "select.int", "slice.Tensor", "diagonal.default", "unfold.default", "expand.default", "as_strided.default", "alias.default",
     "view_as_real.default", "view_as_complex.default",
 )  # fmt: skip
 if any(registry[key].native is None for key in KEYS):
@@ -31,6 +31,7 @@ FORMS = {
     "unfold.default": [(d, n, s) for d in (0, -1) for n, s in ((1, 1), (2, 1), (2, 2), (3, 1), (0, 1), (9, 1), (1, 0))],
     "expand.default": [(n, False) for n in ((4, 6, 2), (3, 4, 6, 2), (-1, 6, -1), (4, 6), (2, 1, 4, 6, 2), (5, 4, 3, 2), (7,), ())],
     "as_strided.default": [(n, s, o) for n, s in (((2, 2), (1, 2)), ((3,), (0,)), ((), ()), ((4, 40), (1, 1)), ((2,), (-1,)), ((2, 2), (1,))) for o in (None, 0, 3)],
+    "alias.default": [()],
     "view_as_real.default": [()],
     "view_as_complex.default": [()],
 }  # fmt: skip
