@@ -1,7 +1,7 @@
 """`save` and `load`: an exported program as one file.
 
-In: an `ExportedProgram` and a file. Out: a zip archive: `program.json` (the graph, its signature, its structures and the
-symbols in its sizes, as plain data) and `state.pt` (tensors). What always holds: loading runs no code from the file;
+In: an `ExportedProgram` and a file. Out: a zip archive: `program.json` (the graph and those that its operators take, its signature,
+its structures and the symbols in its sizes, as plain data) and `state.pt` (tensors). What always holds: loading runs no code from the file;
 operators are found by name, so custom ones must be registered before; what cannot be written down raises when saving.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 import os
 import zipfile
 from typing import Any
@@ -49,7 +50,10 @@ def save(
 
     state = io.BytesIO()
     leaves = None if ep.example_inputs is None else tree.tree_flatten(ep.example_inputs)[0]
-    save_tensors({"state_dict": dict(ep.state_dict), "constants": ep.constants, "examples": leaves}, state)
+    inner = tensors_of(ep.graph_module)
+    save_tensors(
+        {"state_dict": dict(ep.state_dict), "constants": ep.constants, "examples": leaves, "inner": inner}, state
+    )
     program = json.dumps(described(ep))
     with zipfile.ZipFile(f, "w") as archive:
         archive.writestr("program.json", program)
@@ -98,12 +102,30 @@ def described(ep: ExportedProgram) -> dict:
     ]
     return {
         "format": FORMAT, "version": VERSION, "training": ep._is_training, "recording": ep._recording,
-        "nodes": [encoding.node(n) for n in ep.graph.nodes],
+        **graph_described(ep.graph_module),
         "inputs": [encoding.spec(s) for s in signature.input_specs],
         "outputs": [encoding.spec(s) for s in signature.output_specs],
         "in_spec": structure(call.in_spec), "out_spec": structure(call.out_spec), "names": call.forward_arg_names,
         "values": inputs, "symbols": encoding.symbols(env, ep.range_constraints),
     }  # fmt: skip
+
+
+def graph_described(module: GraphModule) -> dict:
+    """A graph, and those that its operators take, as plain data."""
+    inner = {name: graph_described(value) for name, value in attributes_of(module) if isinstance(value, GraphModule)}
+    return {"nodes": [encoding.node(n) for n in module.graph.nodes], "graphs": inner}
+
+
+def attributes_of(module: GraphModule) -> list[tuple[str, Any]]:
+    """The attributes of a module that its graph reads, by name: graphs, and tensors of the graphs inside."""
+    names = dict.fromkeys(n.target for n in module.graph.find_nodes(op="get_attr"))
+    return [(name, operator.attrgetter(name)(module)) for name in names]
+
+
+def tensors_of(module: GraphModule) -> dict[str, Any]:
+    """The tensors that the graphs inside a module hold, nested as the graphs are."""
+    found = attributes_of(module)
+    return {name: tensors_of(value) if isinstance(value, GraphModule) else value for name, value in found}
 
 
 def structure(spec: Any) -> Any:
@@ -123,8 +145,8 @@ def rebuilt(data: dict, state: dict) -> ExportedProgram:
     """The program of what `described` gave, and its tensors."""
     env = ExportEnv(traced=True)
     known = encoding.read_symbols(env, data["symbols"])
-    graph = read_graph(data["nodes"])
-    module = GraphModule({}, graph)
+    module = read_module(data, state.get("inner", {}))
+    graph = module.graph
     module.shape_env = env
     signature = encoding.read_signature(data["inputs"], data["outputs"])
     in_spec, out_spec = (tree.tree_flatten(decoded(data[k]))[1] for k in ("in_spec", "out_spec"))
@@ -139,6 +161,13 @@ def rebuilt(data: dict, state: dict) -> ExportedProgram:
     ep._guards_code = conditions_of(env, user)
     ep.validate()
     return ep
+
+
+def read_module(data: dict, tensors: dict[str, Any]) -> GraphModule:
+    """The module of what `graph_described` gave, with the tensors that it holds."""
+    inner = {name: read_module(graph, tensors.get(name, {})) for name, graph in data.get("graphs", {}).items()}
+    held = {name: t for name, t in tensors.items() if isinstance(t, Tensor)}
+    return GraphModule(inner | held, read_graph(data["nodes"]))
 
 
 def read_graph(rows: list[dict]) -> Graph:
@@ -173,7 +202,7 @@ class Values(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
-        if n.op != "output":
+        if n.op != "output" and not isinstance(result, GraphModule):
             n.meta["val"] = tree.tree_map(self.trace.snapshot, result)
         return result
 

@@ -12,6 +12,7 @@ import math
 import operator
 from typing import Any
 
+from ..capture.higher_order.base import HigherOrderOperator
 from ..capture.shapes.contexts import RelaxedUnspecConstraint, StrictMinMaxConstraint, ValueRanges
 from ..capture.shapes.environment import ShapeEnv
 from ..capture.shapes.expressions import Expr, Symbol
@@ -44,20 +45,20 @@ CONSTANTS = ("dtype", "memory_format", "layout")
 def node(n: Node) -> dict:
     """One node."""
     row = {"op": n.op, "name": n.name, "args": argument(n.args), "kwargs": argument(dict(n.kwargs))}
-    if n.op == "placeholder":
+    if n.op in ("placeholder", "get_attr"):
         row["target"] = n.target
     elif n.op == "call_function":
         row["target"] = target(n)
     elif n.op != "output":
-        raise NotImplementedError(
-            f"save: a node of kind {n.op} ({n.name}), which holds a graph of its own, is not implemented"
-        )
+        raise NotImplementedError(f"save: a node of kind {n.op} ({n.name}) cannot be written to a file")
     return row | ({"stack_trace": n.meta["stack_trace"]} if "stack_trace" in n.meta else {})
 
 
 def target(n: Node) -> str:
     if isinstance(n.target, Operator):
         return f"op:{n.target}"
+    if isinstance(n.target, HigherOrderOperator):
+        return f"higher_order:{n.target._name}"
     name = NAMES.get(id(n.target))
     if name is None:
         raise NotImplementedError(f"save: the function {getattr(n.target, '__name__', n.target)}, which {n.name} calls, cannot be written to a file")  # fmt: skip
@@ -66,9 +67,15 @@ def target(n: Node) -> str:
 
 def read_target(row: dict) -> Any:
     name = row["target"]
-    if row["op"] == "placeholder":
+    if row["op"] in ("placeholder", "get_attr"):
         return name
-    if not name.startswith("op:"):
+    kind, _, rest = name.partition(":")
+    if kind == "higher_order":
+        found = getattr(ops.higher_order, rest, None)
+        if not isinstance(found, HigherOrderOperator):
+            raise RuntimeError(f"load: there is no operator {rest} that takes functions")
+        return found
+    if kind != "op":
         return FUNCTIONS[name]
     namespace, packet, overload = name[3:].split(".")
     try:

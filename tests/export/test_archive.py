@@ -13,6 +13,7 @@ import pytest
 import pullback as torch
 from pullback import nn
 from pullback.export import Dim, export, load, save
+from pullback.export.encoding import read_target
 
 from .models import Add, Net
 
@@ -97,3 +98,49 @@ def test_files_name_only_what_is_known(tmp_path: Path) -> None:
     changed("version", 99)
     with pytest.raises(RuntimeError, match="its format is pullback.export 99"):
         load(tmp_path / "changed.pt2")
+
+
+class Chooses(nn.Module):
+    """Branches with parameters, a constant, a size, and a choice inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        shift = torch.tensor([1.0, 2.0, 3.0])
+
+        def inner(x):
+            return torch.cond(x.sum() > 10, lambda x: x * x.shape[0], lambda x: x - torch.tensor(0.5), (x,))
+
+        return torch.cond(x.sum() > 0, lambda x: self.layer(x) + shift, inner, (x,))
+
+
+class Loops(nn.Module):
+    def forward(self, x):
+        return torch.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (torch.tensor(0), x))[1]
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+@pytest.mark.parametrize("model", [Chooses, Loops])
+def test_graphs_that_operators_take_are_saved(model, decomposed: bool) -> None:
+    module = model()
+    x = torch.ones(2, 3)
+    program = export(module, (x,), dynamic_shapes={"x": {0: Dim("rows", max=64)}})
+    program = program.run_decompositions() if decomposed else program
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file)
+    for value in (torch.ones(2, 3), -torch.ones(4, 3), torch.zeros(3, 3)):
+        torch.testing.assert_close(loaded.module()(value), module(value))
+        torch.testing.assert_close(loaded.run_decompositions().module()(value), module(value))
+    again = io.BytesIO()
+    torch.export.save(loaded, again)
+    again.seek(0)
+    torch.testing.assert_close(torch.export.load(again).module()(x), module(x))
+
+
+def test_an_operator_that_takes_functions_is_looked_up_among_them() -> None:
+    with pytest.raises(RuntimeError, match="there is no operator nothing that takes functions"):
+        read_target({"op": "call_function", "target": "higher_order:nothing"})
