@@ -42,6 +42,8 @@ def loop_rule(op: Operator, values: tuple, dims: tuple, size: int, before_each=N
         return _no_example(op, values, dims)
     if isinstance(results[0], Tensor):
         return _stacked(op, results), 0
+    if results[0] is None:  # an assertion
+        return None, None
     columns = [None if c[0] is None else _stacked(op, list(c)) for c in zip(*results, strict=True)]
     return type(results[0])(columns), [0] * len(columns)
 

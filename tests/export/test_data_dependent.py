@@ -71,6 +71,8 @@ def sized(f):
     "f",
     [
         lambda x, n: torch.matmul(torch.ones(3, n // 2, 4), torch.ones(4, 5)),
+        lambda x, n: torch.matmul(torch.ones(2, 3, n // 2, 4), torch.ones(4, 5)).reshape(-1, 5),
+        lambda x, n: torch.ones(n + 1, 4).reshape(-1, 2) * 2,
         lambda x, n: torch.bincount(x.long(), minlength=n),
         lambda x, n: x.kthvalue(min(n, 128), dim=0).values,
         lambda x, n: (lambda found: found[torch.argsort(found)[:n]])(x.nonzero().squeeze(1)),
@@ -104,3 +106,14 @@ def test_an_assert_of_the_program_about_data_is_one_of_the_graph() -> None:
 def test_a_choice_by_data_stays_an_error() -> None:
     with pytest.raises(RuntimeError, match="data-dependent"):
         torch.export.export(sized(lambda x, n: x if n > 2 else -x), (torch.ones(2), torch.tensor(6)))
+
+
+def test_a_number_that_branches_give_is_asserted_where_it_is_known() -> None:
+    class Picks(torch.nn.Module):
+        def forward(self, x):
+            return x[torch.cond(x.sum() > 0, lambda x: 0, lambda x: 1, (x,))]
+
+    x = torch.arange(6.0).reshape(3, 2)
+    program = torch.export.export(Picks(), (x,))
+    program.graph.lint()
+    assert [program.module()(v).tolist() for v in (x, -x)] == [[0, 1], [-2, -3]]

@@ -147,3 +147,13 @@ def test_what_vmap_refuses_in_words():
         torch.vmap(lambda t: t.contiguous(memory_format=torch.channels_last))(x)
     with pytest.raises(RuntimeError, match="only supported with memory_format torch.preserve_format"):
         torch.vmap(lambda t: t.clone(memory_format=torch.channels_last))(x)
+
+
+def test_an_operator_without_results_runs_for_each_example():
+    def f(x):
+        torch.ops.aten._assert_async(x.sum() > 0)
+        return x * 2
+
+    assert torch.vmap(f)(torch.ones(3, 2)).tolist() == [[2.0, 2.0]] * 3
+    with pytest.raises(RuntimeError, match="Expected Tensor with single nonzero value"):
+        torch.vmap(f)(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]))

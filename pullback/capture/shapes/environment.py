@@ -163,14 +163,11 @@ class ShapeEnv(SymbolMaker):
             low, high = facts.ranges.get(symbol, UNBOUNDED)
             facts.ranges[symbol] = (max(low, 2), max(high, 2))
         known = facts.decide(question)
-        if (
-            known is None
-            and isinstance(question, Relation)
-            and question.operator in ("==", "!=")
-            and question.rhs in (0, 1)
-        ):
+        if known is None and isinstance(question, Relation) and question.rhs in (0, 1):
             if isinstance(question.lhs, Expr) and question.lhs.kind is int and not question.lhs.is_symbol:
-                return question.operator == "!="  # a size that is computed of such numbers
+                return {"!=": True, ">": True, "==": False, "<=": False}.get(
+                    question.operator
+                )  # a size computed of them
         return known
 
     def evaluate_expr(

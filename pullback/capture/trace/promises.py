@@ -82,11 +82,17 @@ def _assert(trace, expr: Any, words: str, behind: dict[Node, Node]) -> None:
 
 
 def _defined(symbol: Any, order: dict[Node, int]) -> Node:
-    """The first node that shows a symbol; an input at the latest, since what is asserted of inputs may come first."""
+    """The first node that shows a symbol; an input at the latest, since what is asserted of inputs may come first. Of several results
+    it is shown by the node that takes out one."""
     inputs = [n for n in order if n.op == "placeholder"]
-    for node in order:
-        value = node.meta.get("val")
-        sizes = value.shape if isinstance(value, Tensor) else value if isinstance(value, (tuple, list)) else (value,)
-        if any(hasattr(s, "node") and symbol in getattr(s.node._expr, "symbols", ()) for s in sizes):
-            return inputs[-1] if node.op == "placeholder" else node
+    for several in (False, True):
+        for node in order:
+            value = node.meta.get("val")
+            if isinstance(value, (tuple, list)) is several and _shows(value, symbol):
+                return inputs[-1] if node.op == "placeholder" else node
     return list(order)[-1]
+
+
+def _shows(value: Any, symbol: Any) -> bool:
+    sizes = value.shape if isinstance(value, Tensor) else value if isinstance(value, (tuple, list)) else (value,)
+    return any(hasattr(s, "node") and symbol in getattr(s.node._expr, "symbols", ()) for s in sizes)
