@@ -12,12 +12,13 @@ import math
 from ...core import dtype as dtypes
 from ...core.arrays import assign, copy_over
 from ...core.geometry import channels_last_strides, is_channels_last_contiguous, is_contiguous
-from ...core.modes import AUTOCAST, GRAD, ambient
+from ...core.modes import AUTOCAST, FORWARD, GRAD, ambient
 from ...core.tensor import CUDA, Tensor, stride_of
 from ..family.base import composite, operator
 from ..family.formats import like, like_first
 from ..reduce.reductions import HIDDEN, not_implemented
 from ..system.calls import front
+from ..system.general import has_tangent
 from ..system.operator import Spec
 from ..system.overloads import overloaded
 from ..system.precision import rounded, wide
@@ -328,7 +329,16 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
             return _on_device(input, weight, bias, running_mean, running_var, momentum, eps)
     if running_mean is not None:
         refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
+        if ambient.mode & FORWARD:
+            _refuse_tangents(running_mean, running_var)
     return batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def _refuse_tangents(*statistics: Tensor | None) -> None:
+    if any(t is not None and has_tangent(t) for t in statistics):
+        raise RuntimeError(
+            "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined"
+        )
 
 
 def _on_device(input, weight, bias, running_mean, running_var, momentum, eps):

@@ -203,3 +203,12 @@ def test_instance_norm_keeps_statistics_of_another_dtype():
 def test_statistics_of_nothing_are_refused():
     with pytest.raises(RuntimeError, match=r"at least one element, but got input_sizes = \[0, 1\]"):
         torch.batch_norm_update_stats(torch.rand(0, 1), torch.rand(1), torch.rand(1), 0.1)
+
+
+def test_statistics_with_tangents_are_refused():
+    """They would be lost: results say nothing of how they move with running statistics."""
+    x, mean, variance = torch.randn(3, 2), torch.zeros(2), torch.ones(2)
+    for at in ((mean,), (x, mean)):
+        with pytest.raises(RuntimeError, match="not differentiable wrt running_mean and running_var"):
+            torch.func.jvp(lambda *a: F.batch_norm(x if len(a) == 1 else a[0], a[-1], variance), at, at)
+    torch.func.jvp(lambda x: F.batch_norm(x, mean, variance), (x,), (x,))
