@@ -105,6 +105,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_take_tensors": f"{_NAMES}:take_tensors",
         "ExceptionWrapper": "pullback.utils.data.worker:Failure",
     },
+    "torch.functional": {"__all__": f"{_TRAINING}:FUNCTIONAL"},
     "torch._ops": {"_OpNamespace": "pullback.ops.system.packet:OpNamespace"},
     "torch.autograd.functional": {
         "_as_tuple": f"{_TRAINING}:as_tuple",

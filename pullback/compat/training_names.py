@@ -110,3 +110,8 @@ class ScriptMethod:
 
 
 PUBLIC = sorted(name for name in dir(pullback) if not name.startswith("_"))  # `torch.__all__`
+FUNCTIONAL = [  # `torch.functional.__all__`
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "block_diag", "cdist",
+    "chain_matmul", "einsum", "istft", "lu", "norm", "meshgrid", "pca_lowrank", "split", "stft", "svd_lowrank", "tensordot",
+    "unique", "unique_consecutive", "unravel_index",
+]  # fmt: skip

@@ -8,6 +8,8 @@ from ml_dtypes. `by_numpy` maps a NumPy dtype back to ours.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Hashable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -153,6 +155,14 @@ def numpy_to_dtype(numpy_dtype) -> dtype:
     return found
 
 
+def _of_type(function: str, type: Any) -> dtype:
+    """A dtype, or the one that a type of Python stands for."""
+    found = type if isinstance(type, dtype) else PYTHON_TYPES.get(type) if isinstance(type, Hashable) else None
+    if found is None:
+        raise TypeError(f"{function}(): argument 'type' (position 1) must be torch.dtype, not {type!r}")
+    return found
+
+
 class finfo:
     """Limits of a floating dtype, as `torch.finfo`.
 
@@ -160,10 +170,10 @@ class finfo:
     65504.0
     """
 
-    def __init__(self, type: dtype | None = None):
+    def __init__(self, type: dtype | type[float] | type[complex] | None = None):
         from .modes import ambient
 
-        self.dtype_object = d = type or ambient.default_dtype
+        self.dtype_object = d = ambient.default_dtype if type is None else _of_type("finfo", type)
         if not (d.is_floating_point or d.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d!r}'")
         real = d.to_real()
@@ -190,7 +200,8 @@ class iinfo:
     -128
     """
 
-    def __init__(self, type: dtype):
+    def __init__(self, type: dtype | type[int]):
+        type = _of_type("iinfo", type)
         if type.category != INT:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type!r}'")
         info = np.iinfo(type.numpy)

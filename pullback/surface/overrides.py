@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 
 from ..core.tensor import Tensor
 from ..ops.system.operator import exports
@@ -20,6 +21,7 @@ from ..ops.system.overrides import (
 from ..ops.system.overrides import has_torch_function_unary as has_torch_function_unary
 from ..ops.system.overrides import has_torch_function_variadic as has_torch_function_variadic
 from . import settings
+from .never_overridden import NAMES
 
 BaseTorchFunctionMode = TorchFunctionMode
 _DisableTorchFunction = DisableTorchFunction
@@ -31,24 +33,32 @@ def is_tensor_like(inp) -> bool:
     return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
 
 
+def _package():
+    """The package as users see it."""
+    return sys.modules[__package__.partition(".")[0]]
+
+
 @functools.cache
 def get_overridable_functions() -> dict:
     """Public functions that overrides may take, by the module or class they live in."""
-    import sys
-
+    root = _package()
     package = __package__.partition(".")[0]
-    root = sys.modules[package]
     homes = {"torch": root, "Tensor": Tensor}
     found: dict = {}
+    ignored = get_ignored_functions()
     for name, table in exports.items():
         home = homes.get(name) or sys.modules.get(f"{package}.{name}", name)
-        found[home] = [f for f in table.values() if callable(f)]
+        found[home] = [f for f in table.values() if callable(f) and f not in ignored]
     return found
 
 
+@functools.cache
 def get_ignored_functions() -> set:
     """Public functions that are never handed to overrides."""
-    return {f for f in settings.public.values() if callable(f)}
+    root = _package()
+    spaces = {"torch": root, "torch.Tensor": Tensor, "torch.nn.init": root.nn.init}
+    named = [getattr(spaces[space], name, None) for space, names in NAMES.items() for name in names]
+    return {f for f in (*settings.public.values(), *named) if callable(f)}
 
 
 def get_testing_overrides() -> dict:

@@ -70,3 +70,4 @@ def test_small_ones():
     with pytest.raises(TypeError, match="none can be made"):
         names.ScriptMethod()
     assert "nn" in names.PUBLIC and "Tensor" in names.PUBLIC and not any(n.startswith("_") for n in names.PUBLIC)
+    assert all(callable(getattr(torch, name)) for name in names.FUNCTIONAL)

@@ -52,3 +52,12 @@ def test_iinfo() -> None:
     assert torch.iinfo(torch.int8).min == -128 and torch.iinfo(torch.uint8).max == 255
     with pytest.raises(TypeError):
         torch.iinfo(torch.float32)
+
+
+def test_limits_of_types_of_python():
+    assert torch.finfo(float).dtype == torch.finfo(complex).dtype == "float64"
+    assert torch.iinfo(int).max == 2**63 - 1
+    with pytest.raises(TypeError, match="requires a floating point"):
+        torch.finfo(int)
+    with pytest.raises(TypeError, match=r"finfo\(\): argument 'type' \(position 1\) must be torch.dtype"):
+        torch.finfo("float32")

@@ -174,3 +174,18 @@ def test_switches_of_scripts():
     assert traced(torch.ones(1)).item() == 2.0
     with pytest.raises(AttributeError, match="expected torch.nn.Module"):
         jit.trace_module(3, {})
+
+
+def test_functions_that_no_override_is_asked_about():
+    ignored = overrides.get_ignored_functions()
+    for f in (
+        torch.ones,
+        torch.is_grad_enabled,
+        torch.manual_seed,
+        torch.load,
+        torch.Tensor.new_ones,
+        torch.nn.init.normal,
+    ):
+        assert f in ignored
+    assert torch.add not in ignored and torch.Tensor.add not in ignored
+    assert not any(f in ignored for functions in overrides.get_overridable_functions().values() for f in functions)
