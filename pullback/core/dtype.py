@@ -8,7 +8,6 @@ from ml_dtypes. `by_numpy` maps a NumPy dtype back to ours.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Hashable
 from typing import Any
 
 import ml_dtypes
@@ -157,10 +156,11 @@ def numpy_to_dtype(numpy_dtype) -> dtype:
 
 def _of_type(function: str, type: Any) -> dtype:
     """A dtype, or the one that a type of Python stands for."""
-    found = type if isinstance(type, dtype) else PYTHON_TYPES.get(type) if isinstance(type, Hashable) else None
-    if found is None:
-        raise TypeError(f"{function}(): argument 'type' (position 1) must be torch.dtype, not {type!r}")
-    return found
+    if isinstance(type, dtype):
+        return type
+    if isinstance(type, builtins.type) and type in PYTHON_TYPES:
+        return PYTHON_TYPES[type]
+    raise TypeError(f"{function}(): argument 'type' (position 1) must be torch.dtype, not {type!r}")
 
 
 class finfo:
