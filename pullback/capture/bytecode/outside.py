@@ -404,20 +404,20 @@ class Outside:
         """The dict behind a read-only view; that of one from outside is read, and tested, through the view."""
         if type(value) is not types.MappingProxyType:
             return value
-        (behind,) = gc.get_referents(value)
+        behind = behind_view(value)
         if not isinstance(behind, dict):
             return value
         if self.is_outside(value) and not self.is_outside(behind):
-            self.enter_table(behind, self.source_of(value))
+            self.enter_table(behind, self.sources.item(self.source_of(value), "mapping", behind_view))
         return behind
 
     def viewed(self, view) -> dict | None:
         """The dict that a view (`d.keys()`) from outside is of; it is read, and tested, through the view."""
-        (behind,) = gc.get_referents(view.mapping)
+        behind = behind_view(view)
         if not isinstance(behind, dict):
             return None
         if not self.is_outside(behind):
-            self.enter_table(behind, self.sources.get("attribute", self.source_of(view), "mapping"))
+            self.enter_table(behind, self.sources.item(self.source_of(view), "mapping", behind_view))
         return behind
 
     def absorb(self, container) -> None:
@@ -469,6 +469,12 @@ def _empty_like(mapping: dict) -> dict:
 
 def _slots(cls: type) -> bool:
     return any("__slots__" in k.__dict__ and k.__dict__["__slots__"] for k in cls.__mro__)
+
+
+def behind_view(view, key=None):
+    """What a read-only mapping, or the view of a dict, is of: the object itself, which others may have, too."""
+    (behind,) = gc.get_referents(view if type(view) is types.MappingProxyType else view.mapping)
+    return behind
 
 
 APART = (*CONSTANTS, *BY_IDENTITY, types.FunctionType, types.MethodType, tuple, frozenset)  # nothing writes to these

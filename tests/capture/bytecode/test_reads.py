@@ -1750,6 +1750,8 @@ def test_a_module_that_makes_names_as_they_are_asked_for(recwarn):
         lambda x: x * (2 if torch.backends.cuda.matmul.allow_tf32 else 1),
         lambda x: x * sum(VIEWS[0]) + sum(len(k) for k in VIEWS[1]) + sum(v for _, v in VIEWS[2]),
         lambda x: x * Cached().p,
+        lambda x: x * sum(VIEWS[0]) + TABLE["a"] + sum(PROXY.values()),
+        lambda x: x + PROXY["a"] + TABLE["b"],
     ],
 )
 def test_what_is_read_with_a_test_is_in_one_graph(f):
@@ -1758,6 +1760,7 @@ def test_what_is_read_with_a_test_is_in_one_graph(f):
 
 TABLE = {"a": 1.0, "b": 2.0}
 VIEWS = (TABLE.values(), TABLE.keys(), TABLE.items())
+PROXY = types.MappingProxyType(TABLE)
 
 
 class Cached:
