@@ -183,7 +183,7 @@ def _mark_view(ctx, t: Tensor, i: int, is_rewritten: bool, live: int, inputs: tu
         source = inputs[0] if inputs[0]._view_info is None else inputs[0]._view_info.base
         t._view_info.creation = None if t._view_info.base is source else _LEAF_VIEW
     else:
-        t._view_info.creation = "multi_output" if live > 1 else _VIEW.format(i, ctx.name().removesuffix("Backward"))
+        t._view_info.creation = "multi_output" if live > 1 else _VIEW.format(i, ctx.name())
 
 
 # ---- saving

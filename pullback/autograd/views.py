@@ -143,7 +143,7 @@ class CopySlices(Node):
         if self.write is None:
             nodes.raise_freed()
         shape, stride = self.base_geometry
-        own = {"calls": self.calls, "write": self.write, "is_conjugate": self.is_conjugate}
+        own = {"calls": self.calls, "write": self.write, "base_form": self.base_form, "is_conjugate": self.is_conjugate}
         return {**own, "base_geometry": (Size(shape), Size(stride))}
 
     def release(self) -> None:

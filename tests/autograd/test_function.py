@@ -297,11 +297,11 @@ def test_words_for_writes_to_what_a_function_gave():
             return g
 
     x = torch.ones(2, requires_grad=True) * 1
-    with pytest.raises(RuntimeError, match="Output 0 of Same is a view and is being modified inplace"):
+    with pytest.raises(RuntimeError, match="Output 0 of SameBackward is a view and is being modified inplace"):
         Same.apply(x).add_(1)
     y = Same.apply(x)
     x.mul_(2)
     with pytest.raises(
-        RuntimeError, match="Output 0 of Same is a view and its base or another view of its base has been"
+        RuntimeError, match="Output 0 of SameBackward is a view and its base or another view of its base has been"
     ):
         y.sum().backward()

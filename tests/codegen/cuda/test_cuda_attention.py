@@ -89,15 +89,15 @@ def test_causal_attention_by_products_leaves_out_keys_that_are_not_seen(emulated
 
     compiled = emulated(f, whole, g)
     products = [e for s in compiled.segments for e in s.source.plan.entries if e[0] == 1]
-    assert len(products) == 4 * 2 + 4 * 5
-    assert sum(e[3] * e[4] * e[5] for e in products) < 0.65 * 7 * 256 * 256 * 8
+    assert len(products) == 2 * 2 + 2 * 5
+    assert sum(e[3] * e[4] * e[5] for e in products) < 0.76 * 7 * 256 * 256 * 8
     want = f(whole.detach().double().requires_grad_(), g.double())
     for a, b in zip(compiled(whole, g), want, strict=True):
         assert float((a.double() - b).abs().max()) < 2e-5
 
 
 def test_sequences_that_are_short_or_uneven_are_whole(emulated):
-    for length in (64, 258):
+    for length in (64, 257):
         xs = [torch.randn(1, 1, length, 8) for _ in range(3)]
         compiled = emulated(lambda q, k, v: (F.scaled_dot_product_attention(q, k, v, is_causal=True),), *xs)
         assert sum(e[0] == 1 for s in compiled.segments for e in s.source.plan.entries) == 2

@@ -125,6 +125,6 @@ def test_what_has_no_kernel(emulated):
 
 def test_each_call_draws_on_its_own_floats(emulated):
     x = random(8)
-    for slope in (0.1, 0.7, 0.1):  # its rule looks at the number: a kernel for each
+    for slope in (0.1, 0.7, 0.0):  # the number travels: one kernel for all
         check(emulated("leaky_relu.default", x - 1, slope), torch.nn.functional.leaky_relu(x - 1, slope))
-    assert len(elements._functions) == 2
+    assert len(elements._functions) == 1

@@ -62,3 +62,10 @@ REFUSED = [
 def test_refused(call, error, words):
     with pytest.raises(error, match=words):
         eval(call)
+
+
+@pytest.mark.parametrize("other", [-2.0, torch.tensor(-2.0)], ids=["number", "tensor"])
+def test_the_sign_of_zero_has_no_gradient(other):
+    x = torch.tensor([0.0, -0.0, 3.0, -4.0], requires_grad=True)
+    torch.copysign(x, other).sum().backward()
+    assert x.grad.tolist() == [0, 0, -1, 1]

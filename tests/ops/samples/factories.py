@@ -76,7 +76,7 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys((
         "lift_fresh", "_local_scalar_dense", "sym_size.int", "sym_stride.int", "sym_storage_offset", "sym_numel", "sym_size",
         "sym_stride", "size", "stride", "dim", "numel", "is_contiguous", "is_contiguous.memory_format", "sym_is_contiguous",
-        "is_strides_like_format", "is_non_overlapping_and_dense",
+        "is_strides_like_format", "is_non_overlapping_and_dense", "is_same_size",
     ), PYTHON),
     **dict.fromkeys(("_assert_scalar", "_assert_async", "_assert_async.msg", "_assert_tensor_metadata"), GIVES_NOTHING),
     **dict.fromkeys(("to_mkldnn", "_mkldnn_to_dense", "_mkldnn_reshape"), OPAQUE),

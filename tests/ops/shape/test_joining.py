@@ -150,3 +150,11 @@ def test_cat_keeps_channels_last_where_a_size_is_one(shape, dim):
     assert joined.is_contiguous(memory_format=torch.channels_last) and not joined.is_contiguous()
     assert torch.equal(joined.narrow(dim, 0, x.shape[dim]), x)
     assert torch.cat([x.to("meta")] * 2, dim).stride() == joined.stride()
+
+
+def test_an_empty_vector_that_cat_skips_has_an_empty_gradient_and_the_others_their_own():
+    skipped, x, y = torch.zeros(0).requires_grad_(), counting(2, 3).requires_grad_(), counting(1, 3).requires_grad_()
+    weight = counting(3, 3)
+    (torch.cat((skipped, x, y)) * weight).sum().backward()
+    assert skipped.grad.shape == (0,)
+    assert x.grad.tolist() == weight[:2].tolist() and y.grad.tolist() == weight[2:].tolist()

@@ -78,3 +78,17 @@ def test_rolling_examples_without_dimensions():
     x = torch.arange(3.0)
     assert torch.equal(torch.func.vmap(lambda e: e.roll(1))(x), x)
     assert torch.equal(torch.func.vmap(lambda e: e.roll(1))(torch.zeros(2, 0)), torch.zeros(2, 0))
+
+
+@pytest.mark.parametrize(
+    "dtype, dim", [(torch.float32, 0), (torch.int64, 0), (torch.int64, 1), (torch.int16, 0)], ids=str
+)
+def test_views_as_another_dtype(dtype, dim):
+    x = torch.arange(12.0, dtype=torch.float64).reshape(3, 4)
+    examples = [one.contiguous().view(dtype).tolist() for one in x.unbind(dim)]
+    assert torch.func.vmap(lambda one: one.view(dtype), in_dims=dim)(x).tolist() == examples
+
+
+def test_single_numbers_are_not_viewed_as_others_of_another_size():
+    with pytest.raises(RuntimeError, match=r"self.dim\(\) cannot be 0 to view Double as Float"):
+        torch.func.vmap(lambda one: one.view(torch.float32))(torch.ones(4, dtype=torch.float64))
