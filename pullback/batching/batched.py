@@ -15,6 +15,7 @@ from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import TRANSFORMED, Tensor, assemble, stride_of
 from ..ops.system.dispatch import dispatch
+from ..ops.system.inplace import check_cast
 from ..ops.system.operator import DataDependent, Operator
 from ..ops.system.return_types import ResultTuple
 from .examples import draw_examples, draws, loop_rule, unbatched_write
@@ -171,6 +172,7 @@ class BatchLevel:
             raise RuntimeError(
                 f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(out.shape)}"
             )
+        check_cast(out.dtype, target.dtype)
         target.copy_(out)
         return written
 

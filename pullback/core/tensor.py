@@ -197,12 +197,14 @@ class Tensor(TensorMethods):
 
     def size(self, dim: int | None = None):
         if dim is None:
-            return make_size(self._array.shape)
+            return make_size(self._array.shape if not self._keys & NESTED else self._array.common_sizes)
 
         if not self._array.ndim:
             wrap_dim_of_scalar(dim)
         if dim.__class__ is bool:
             raise TypeError("size(): argument 'dim' (position 1) must be int, not bool")
+        if self._keys & NESTED:
+            return self._array.common_size(wrap_dim(dim, self._array.ndim))
         return self._array.shape[wrap_dim(dim, self._array.ndim)]
 
     def numel(self) -> int:
@@ -211,7 +213,7 @@ class Tensor(TensorMethods):
     nelement = numel
 
     def stride(self, dim: int | None = None):
-        strides = stride_of(self)
+        strides = stride_of(self) if not self._keys & NESTED else self._array.common_strides
         if dim is None:
             return strides
 

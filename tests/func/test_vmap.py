@@ -157,3 +157,22 @@ def test_an_operator_without_results_runs_for_each_example():
     assert torch.vmap(f)(torch.ones(3, 2)).tolist() == [[2.0, 2.0]] * 3
     with pytest.raises(RuntimeError, match="Expected Tensor with single nonzero value"):
         torch.vmap(f)(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]))
+
+
+def test_writes_refuse_results_of_a_higher_category():
+    """An example on its own would: the batch must not truncate what it cannot hold."""
+    x = torch.tensor([[1, 2], [3, 4]])
+    for write in (lambda x: x.clone().div_(2), lambda x: x.clone().sqrt_(), lambda x: x.clone().sub_(0.5)):
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+            torch.vmap(write)(x)
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Bool"):
+        torch.vmap(lambda x: x.clone().add_(1))(x > 2)
+
+
+def test_checks_see_examples_and_not_the_batch():
+    with pytest.raises(RuntimeError, match="trace: expected a matrix, but got tensor with dim 3"):
+        torch.vmap(torch.trace)(torch.ones(2, 3, 3, 3))
+    with pytest.raises(RuntimeError, match="must have at least 2 dimensions"):
+        torch.vmap(torch.matrix_exp)(torch.ones(2, 2))
+    with pytest.raises(IndexError):
+        torch.vmap(lambda x: torch.nn.functional.batch_norm(x, None, None, training=True))(torch.ones(2, 2))

@@ -203,9 +203,9 @@ polar = pointwise(
     method=False,
     inplace=False,
     vjp={
-        "abs": lambda g, out: (g.conj() * out.sgn()).real,
+        "abs": lambda g, angle: g.real * angle.cos() + g.imag * angle.sin(),
         "angle": lambda g, out: (g.conj() * (out * 1j)).real,
     },
-    jvp={"abs": lambda t, out: t * out.sgn(), "angle": lambda t, out: t * (out * 1j)},
+    jvp={"abs": lambda t, angle: polar(t, angle), "angle": lambda t, out: t * (out * 1j)},
     autocast_cpu="float32",
 )

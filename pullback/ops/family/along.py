@@ -59,6 +59,7 @@ class Along(Family):
 
     declares = AlongDeclaration
     direct = "family"
+    computes_in_dtype_of_out = True
 
     def bind(self, op: Operator, args: tuple) -> tuple[Tensor, int, bool, dtype, tuple]:
         """(self, axis, keepdim, dtype of the result, remaining arguments)."""

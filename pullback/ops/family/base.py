@@ -32,6 +32,7 @@ class Family:
     direct: str | None = (
         None  # plain calls go past the dispatcher to `execute` ("family"), or to the kernel itself ("kernel")
     )
+    computes_in_dtype_of_out = False  # whether `out=` decides about an argument `dtype` that is left open
     takes_numbers = False  # whether `execute` takes Python numbers in the place of tensors
     takes_layouts = False  # whether `execute` is given sparse and nested tensors as they are
     makes_fakes = False  # whether `run_meta` on fake tensors gives fakes, on devices of its own choice
@@ -80,7 +81,9 @@ class Family:
         return op.vmap is not None
 
     def check_example(self, op: Operator, args: tuple) -> None:
-        """Raise for one example of a batch what the shape rule has against it."""
+        """Raise for one example of a batch what the operator's check and its shape rule have against it."""
+        if (check := op.declared.check) is not None:
+            check(*args)
         op.meta_rule(*args)
 
     def run_meta(self, op: Operator, args: tuple):

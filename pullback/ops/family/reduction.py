@@ -59,6 +59,7 @@ class Reduction(Family):
 
     declares = ReductionDeclaration
     direct = "family"
+    computes_in_dtype_of_out = True
 
     def bind(self, op: Operator, args: tuple):
         """(self, axes, keepdim, dtype of the result, remaining arguments)."""

@@ -19,6 +19,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.general import write_out
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Operator, Spec, exports
+from ..system.scalars import exact_out
 from .gather_scatter import writer
 from .index_kernels import apply_at
 
@@ -217,6 +218,7 @@ nonzero_op = Operator(
     "nonzero(Tensor self) -> Tensor",
     _Columns(),
     kernel=_nonzero,
+    check_out=exact_out,
     meta=_data_dependent("nonzero"),
     vjp=NONDIFFERENTIABLE,
     cost="compute",

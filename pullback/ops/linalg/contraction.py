@@ -17,6 +17,7 @@ from ..family.contraction import CONTRACTION, added_product_flops, contraction, 
 from ..system.calls import export_operator
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, export
+from ..system.scalars import exact_out
 from . import contraction_shapes as shapes
 from . import contraction_shortcuts as shortcuts
 from .contraction_lowering import lower_addmm, lower_mm, lower_mv, lower_unsafe_view
@@ -105,7 +106,7 @@ mm = contraction(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     lower=lower_mm,
     meta=shapes.mm,
-    check_out=shapes.exact_out,
+    check_out=exact_out,
     kernel=rounded_product,
     plain=ProductCase("matmul"),
     vjp={
@@ -126,7 +127,7 @@ addmm = contraction(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     lower=lower_addmm,
     meta=shapes.addmm,
-    check_out=shapes.exact_out,
+    check_out=exact_out,
     inplace_words=shapes.bad_inplace,
     kernel=lambda xp, self, mat1, mat2, beta, alpha: _combine(xp, self, product(xp, mat1, mat2), beta, alpha),
     plain=ProductCase("addmm"),
@@ -158,7 +159,7 @@ bmm = contraction(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     lower=lower_mm,
     meta=shapes.bmm,
-    check_out=shapes.exact_out,
+    check_out=exact_out,
     kernel=rounded_product,
     narrow=True,
     plain=FunctionCase(shortcuts.bmm),
@@ -178,7 +179,7 @@ baddbmm = contraction(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     lower=lower_addmm,
     meta=shapes.baddbmm,
-    check_out=shapes.exact_out,
+    check_out=exact_out,
     inplace_words=shapes.bad_inplace,
     kernel=lambda xp, self, batch1, batch2, beta, alpha: _combine(xp, self, product(xp, batch1, batch2), beta, alpha),
     inplace=True,
@@ -229,7 +230,7 @@ mv = contraction(
     "mv(Tensor self, Tensor vec) -> Tensor",
     lower=lower_mv,
     meta=shapes.mv,
-    check_out=shapes.exact_out,
+    check_out=exact_out,
     kernel=product,
     vjp={"self": lambda g, vec: g.outer(conj(vec)), "vec": lambda g, self: conj(self.t()).mv(g)},
     jvp={"self": lambda t, vec: t.mv(vec), "vec": lambda t, self: self.mv(t)},
@@ -242,7 +243,7 @@ mv = contraction(
 addmv = contraction(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     meta=shapes.addmv,
-    check_out=shapes.exact_out,
+    check_out=exact_out,
     inplace_words=shapes.bad_inplace,
     kernel=lambda xp, self, mat, vec, beta, alpha: _combine(xp, self, product(xp, mat, vec), beta, alpha),
     inplace="function",
@@ -371,7 +372,7 @@ matmul = export_operator(
         CONTRACTION,
         body=_matmul,
         plain=(ProductCase("matmul", recorded_as=mm), FunctionCase(shortcuts.matmul)),
-        check_out=shapes.exact_out,
+        check_out=exact_out,
         autocast_cpu="lower",
         autocast_cuda="lower",
     )

@@ -10,19 +10,8 @@ from ...core.tensor import Tensor
 from ..shape import view_geometry
 from ..shape.views import _check_expand
 from ..system.operator import Operator, Spec
+from ..system.scalars import c_name
 from ..system.schema import type_name
-
-_C_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
-    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint16": "unsigned short",
-    "uint32": "unsigned int", "uint64": "unsigned long",
-}  # fmt: skip
-
-
-def c_name(d) -> str:
-    """The name that some of PyTorch's messages give a dtype."""
-    return _C_NAMES.get(d.name, d.name)
 
 
 def require_tensors(op: Operator, args: tuple) -> None:
@@ -35,16 +24,8 @@ def require_tensors(op: Operator, args: tuple) -> None:
             )
 
 
-def exact_out(result: Tensor, out: Tensor) -> None:
-    """`out=` of the products must have the very dtype of the result."""
-    if out.dtype is not result.dtype:
-        raise RuntimeError(
-            f"Expected out tensor to have dtype {c_name(result.dtype)}, but got {c_name(out.dtype)} instead"
-        )
-
-
 def dot_out(result: Tensor, out: Tensor) -> None:
-    """Likewise, in the words of dot and vdot."""
+    """`exact_out`, in the words of dot and vdot."""
     if out.dtype is not result.dtype:
         raise RuntimeError(
             f"result dtype {out.dtype.scalar_name} does not match input dtype {result.dtype.scalar_name}"

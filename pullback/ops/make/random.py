@@ -36,6 +36,7 @@ from ..family.base import operator
 from ..system.calls import front, make_function
 from ..system.general import resize_output
 from ..system.operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, Operator, Spec, export, missing
+from ..system.scalars import exact_out
 from .factories import finish
 from .like import zeros_like
 
@@ -266,6 +267,7 @@ sampling(
     NONDIFFERENTIABLE,
     function=True,
     method=True,
+    check_out=exact_out,
 )
 sampling(f"poisson(Tensor self, {GENERATOR}) -> Tensor", poisson, _like_first, {"self": _zeros}, function=True)
 sampling(

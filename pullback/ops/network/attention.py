@@ -16,7 +16,7 @@ from ...core.tensor import Tensor
 from ..family.base import composite, operator
 from ..family.contraction import working
 from ..family.formats import dense_like_first
-from ..linalg.contraction_shapes import c_name
+from ..system.scalars import c_name
 from ..system.dispatch import dispatch
 from ..system.operator import NONDIFFERENTIABLE, Spec, public
 from . import attention_kernels as kernels

@@ -11,7 +11,7 @@ import math
 
 from ...core import dtype as dtypes
 from ...core.arrays import assign, copy_over
-from ...core.geometry import channels_last_strides, is_channels_last_contiguous, is_contiguous
+from ...core.geometry import channels_last_strides, is_channels_last_contiguous, is_contiguous, wrap_dim
 from ...core.modes import AUTOCAST, FORWARD, GRAD, ambient
 from ...core.tensor import CUDA, Tensor, stride_of
 from ..family.base import composite, operator
@@ -324,6 +324,7 @@ batch_norm_backward = operator(
     writes_unseen=True,
 )
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    wrap_dim(1, input.ndim)  # that of the channels
     if training and not ambient.mode & ~(GRAD | AUTOCAST) and running_mean is not None and running_var is not None:
         if input._keys == running_mean._keys == running_var._keys == CUDA:
             return _on_device(input, weight, bias, running_mean, running_var, momentum, eps)

@@ -22,6 +22,7 @@ from ..system.concrete import may_have_zeros
 from ..system.operator import NONDIFFERENTIABLE, Spec
 from ..system.overloads import overloaded
 from ..system.precision import widened
+from ..system.scalars import exact_out
 from . import reduction_kernels as kernels
 from .reduction_lowering import lower_all, lower_any, lower_argmax, lower_extreme, lower_max_dim, lower_prod, lower_sum
 
@@ -265,7 +266,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     place = reduction(
         f"arg{short}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         lower=lower_argmax, kernel=locate, cast=False, result=lambda d: dtypes.int64, check=_check_place(f"arg{short}"),
-        vjp=NONDIFFERENTIABLE,
+        vjp=NONDIFFERENTIABLE, check_out=exact_out,
     )  # fmt: skip
     everything = reduction(
         f"{short}(Tensor self) -> Tensor",

@@ -16,6 +16,7 @@ from ..system.calls import front
 from ..system.operator import NONDIFFERENTIABLE, DataDependent, Spec, missing
 from ..system.overloads import overloaded, publish, resolve
 from ..system.precision import rounded, wide
+from ..system.scalars import exact_out
 from . import sort_kernels as kernels
 from .reductions import HIDDEN, not_implemented
 
@@ -98,6 +99,7 @@ searchsorted_tensor = operator(
     f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {_SIDES}) -> Tensor",
     kernel=_search,
     check=_check_search,
+    check_out=exact_out,
     meta=lambda sequence, self, out_int32, *rest: Spec(self._array.shape, dtypes.int32 if out_int32 else dtypes.int64),
     vjp=NONDIFFERENTIABLE,
     **HIDDEN,
@@ -140,7 +142,9 @@ def _check_boundaries(boundaries: Tensor) -> None:
 
 
 @composite(
-    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", **HIDDEN
+    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    check_out=exact_out,
+    **HIDDEN,
 )
 def bucketize_tensor(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
@@ -148,7 +152,9 @@ def bucketize_tensor(self, boundaries, out_int32, right):
 
 
 @composite(
-    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", **HIDDEN
+    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    check_out=exact_out,
+    **HIDDEN,
 )
 def bucketize_scalar(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)

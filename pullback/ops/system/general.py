@@ -76,7 +76,7 @@ def write_out(op: Operator, args: tuple, out):
         )
     check_out_arguments(op, args, outs)
     with modes.masked(modes.GRAD):
-        result = dispatch(op, args)
+        result = dispatch(op, _in_dtype_of(outs[0], op, args) if op.family.computes_in_dtype_of_out else args)
     results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     if len(results) != len(outs):
         raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
@@ -105,6 +105,12 @@ def write_out(op: Operator, args: tuple, out):
     if isinstance(out, (tuple, list)):
         return type(result)(outs) if isinstance(result, tuple) else list(outs)
     return out
+
+
+def _in_dtype_of(out: Tensor, op: Operator, args: tuple) -> tuple:
+    """The arguments, with the dtype of `out` where none was asked for: sums are then not rounded before they are stored."""
+    at = op.schema.index.get("dtype")
+    return args if at is None or args[at] is not None else (*args[:at], out.dtype, *args[at + 1 :])
 
 
 def _others_write(out: Tensor, result: Tensor) -> bool:

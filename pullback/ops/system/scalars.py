@@ -34,6 +34,14 @@ def c_name(d: dtype) -> str:
     return _C_NAMES.get(d, d.name)
 
 
+def exact_out(result: Tensor, out: Tensor) -> None:
+    """`check_out` of operators whose `out=` must have the very dtype of the result: products, and places, which floats round."""
+    if out.dtype is not result.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {c_name(result.dtype)}, but got {c_name(out.dtype)} instead"
+        )
+
+
 def check_fits(value, d: dtype) -> None:
     """Refuse a number that a dtype cannot hold; negative ones wrap in unsigned types, NaN and infinities are floats."""
     if isinstance(value, complex) and d.category != COMPLEX and value.imag != 0:

@@ -85,3 +85,12 @@ def test_the_bits_of_a_tensor_can_be_set():
     assert x.is_neg() and (x + 0).tolist() == [-1 - 2j, -3 + 1j]
     with pytest.raises(RuntimeError, match="only complex tensors"):
         set_conj(torch.ones(1), True)
+
+
+def test_polar_of_negative_sizes_has_the_derivative_of_its_formula():
+    size = torch.tensor([-1.0, 0.0, 2.0], dtype=torch.float64, requires_grad=True)
+    angle = torch.tensor([0.3, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.polar, (size, angle), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(torch.polar, (size, angle))
+    _, t = torch.func.jvp(lambda s: torch.polar(s, angle.detach()), (size.detach(),), (torch.ones(3).double(),))
+    assert torch.allclose(t, torch.polar(torch.ones(3).double(), angle.detach()))

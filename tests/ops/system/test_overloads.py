@@ -22,3 +22,21 @@ def test_plans_of_calls_with_lists_of_integers():
                 x.sum(wrong)
         with pytest.raises(IndexError):
             x.sum((0, 5))
+
+
+def test_out_decides_in_which_dtype_sums_are_computed():
+    x = torch.full((3,), 0.1, dtype=torch.float16)
+    exact = float(x[0]) * 3
+    for f in (torch.sum, torch.nansum):
+        assert f(x, 0, out=torch.empty((), dtype=torch.float64)).item() == exact
+    assert torch.mean(x, 0, out=torch.empty((), dtype=torch.float64)).item() == float(x[0])
+    assert torch.cumsum(x, 0, out=torch.empty(3, dtype=torch.float64))[-1].item() == exact
+    assert torch.sum(torch.tensor([True, True]), 0, out=torch.empty((), dtype=torch.bool)).item() is True
+    assert torch.sum(x, 0, dtype=torch.float16, out=torch.empty((), dtype=torch.float64)).item() != exact
+
+
+def test_places_are_not_rounded_into_an_out_of_floats():
+    x = torch.zeros(2)
+    for call in (torch.argmax, torch.argmin, torch.nonzero, lambda x, out: torch.bucketize(x, x, out=out)):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype long int, but got float instead"):
+            call(x, out=torch.empty(0))

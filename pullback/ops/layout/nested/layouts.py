@@ -19,6 +19,9 @@ from ....core import device as devices
 from ....core.geometry import contiguous_strides
 from ....core.tensor import NESTED, Tensor, stride_of, wrap
 
+_NOTHING_IN_COMMON = (
+    "NestedTensorImpl doesn't support {0}: components of the strided layout have {0} of their own, see {1}"
+)
 _next_number = itertools.count(1).__next__
 
 
@@ -187,6 +190,25 @@ class NestedArray:
             return contiguous_strides(tuple(1 if isinstance(s, RaggedSize) else s for s in self.shape))
         rest = math.prod(s for s in self.shape[1:] if not isinstance(s, RaggedSize))
         return (self.structure.ragged * rest, *stride_of(self.values))
+
+    @property
+    def common_sizes(self) -> tuple:
+        """What `size()` gives: in the strided layout, where any dimension may differ, there is no such thing."""
+        if self.structure.sizes is not None:
+            raise RuntimeError(_NOTHING_IN_COMMON.format("sizes", "_nested_tensor_size()"))
+        return self.shape
+
+    def common_size(self, dim: int):
+        """The size of one dimension: in the strided layout, of one in which all components agree."""
+        if self.structure.sizes is not None and isinstance(self.shape[dim], RaggedSize):
+            raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
+        return self.shape[dim]
+
+    @property
+    def common_strides(self) -> tuple:
+        if self.structure.sizes is not None:
+            raise RuntimeError(_NOTHING_IN_COMMON.format("strides", "_nested_tensor_strides()"))
+        return self.stride
 
     @property
     def c_contiguous(self) -> bool:

@@ -69,20 +69,27 @@ def _matmul_strided(self: Tensor, other: Tensor) -> Tensor:
     if self.ndim != other.ndim:
         raise RuntimeError(f"matmul: both inputs must have the same rank, got {self.ndim} and {other.ndim}")
     right = components(other) if nested[1] else list(other.unbind(0))
-    return rebuild([_product(i, a, b) for i, (a, b) in enumerate(zip(components(self), right, strict=True))], self)
+    return rebuild([_product(a, b) for a, b in zip(components(self), right, strict=True)], self)
 
 
-def _product(i: int, a: Tensor, b: Tensor) -> Tensor:
+def _product(a: Tensor, b: Tensor) -> Tensor:
     if a.shape[:-2] != b.shape[:-2]:
         raise RuntimeError(
             f"matmul: For nested tensors, batch dimensions must have the same sizes, got {list(a.shape)} and {list(b.shape)}"
         )
     if a.shape[-1] != b.shape[-2]:
-        words = f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
-        if a.ndim > 2:
-            raise RuntimeError(f"matmul: Nested tensors cannot be matrix multiplied {words}")
-        raise RuntimeError(f"{i}-th nested matrices in batch cannot be multiplied {words}")
+        raise RuntimeError(f"matmul: Nested tensors cannot be matrix multiplied {_sizes_of(a, b)}")
     return a.matmul(b)
+
+
+def _matrix_product(i: int, a: Tensor, b: Tensor) -> Tensor:
+    if a.shape[-1] != b.shape[-2]:
+        raise RuntimeError(f"{i}-th nested matrices in batch cannot be multiplied {_sizes_of(a, b)}")
+    return a.mm(b)
+
+
+def _sizes_of(a: Tensor, b: Tensor) -> str:
+    return f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
 
 
 @nested_rule("bmm")
@@ -101,7 +108,7 @@ def bmm(op: Operator, self: Tensor, other: Tensor) -> Tensor:
         )
     left, right = (components(t) if is_nested(t) else list(t.unbind(0)) for t in (self, other))
     template = self if is_nested(self) else other
-    return rebuild([_product(i, a, b) for i, (a, b) in enumerate(zip(left, right, strict=True))], template)
+    return rebuild([_matrix_product(i, a, b) for i, (a, b) in enumerate(zip(left, right, strict=True))], template)
 
 
 @nested_rule("linear")

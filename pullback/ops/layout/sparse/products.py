@@ -11,7 +11,7 @@ from ....core.arrays import library, library_of, to_host
 from ....core.tensor import SPARSE, Tensor
 from ...elementwise.arithmetic import conj
 from ...linalg.contraction import addmm, mm
-from ...linalg.contraction_shapes import c_name
+from ...system.scalars import c_name
 from ...system.calls import front
 from ...system.dispatch import dispatch
 from ...system.operator import NOT_IMPLEMENTED, Operator

@@ -80,3 +80,26 @@ def test_refusals():
         torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1)])
     with pytest.raises(NotImplementedError, match="NestedTensorCPU"):
         a.sort(1)
+
+
+def test_sizes_of_the_strided_layout_are_those_that_components_share():
+    nt = torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(5, 4)])
+    assert (nt.size(0), nt.size(2), nt.size(-1), nt.dim()) == (2, 4, 4, 3)
+    for call, words in (
+        (lambda: nt.size(1), "Given dimension 1 is irregular and does not have a size"),
+        (nt.size, "NestedTensorImpl doesn't support sizes"),
+        (nt.stride, "NestedTensorImpl doesn't support strides"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
+    with pytest.raises(IndexError):
+        nt.size(3)
+    assert torch.nested.nested_tensor(parts(), layout=torch.jagged).size(-1) == 3
+
+
+def test_products_that_do_not_fit_say_so_in_their_own_words():
+    nt = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)])
+    with pytest.raises(RuntimeError, match="matmul: Nested tensors cannot be matrix multiplied"):
+        nt.matmul(nt)
+    with pytest.raises(RuntimeError, match="0-th nested matrices in batch cannot be multiplied"):
+        nt.bmm(nt)
