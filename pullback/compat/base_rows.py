@@ -110,13 +110,18 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._VF": {"*": "pullback", "unique_dim": "pullback.ops.reduce.searching:unique_dim"},
     "torch.autograd._functions": {"Resize": "pullback.autograd.legacy_functions:Resize"},
     "torch.testing._utils": {"freeze_rng_state": "pullback.ops.make.random:fork_rng"},
-    "torch.nested._internal": {"nested_tensor": "torch.nested._internal.nested_tensor:"},
+    "torch.nested._internal": {
+        "nested_int": "torch.nested._internal.nested_int:",
+        "nested_tensor": "torch.nested._internal.nested_tensor:",
+    },
+    "torch.nested._internal.nested_int": {"NestedIntNode": "pullback.ops.layout.nested.layouts:RaggedSize"},
     "torch.nested._internal.nested_tensor": {
         name: f"pullback.compat.nested_names:{name}"
         for name in (
             "NestedTensor",
             "ViewNestedFromBuffer",
             "buffer_from_jagged",
+            "get_tensor_symint",
             "jagged_from_list",
             "nested_from_padded",
             "nested_view_from_values_offsets",

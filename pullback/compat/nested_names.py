@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import device as devices
 from ..core.tensor import NESTED, Tensor
 from ..ops.layout.nested.construct import nested_tensor_from_jagged
-from ..ops.layout.nested.layouts import structure_of
+from ..ops.layout.nested.layouts import RaggedSize, structure_of
 from ..ops.layout.nested.operators import get_values, nest
 from ..ops.layout.nested.padding import padded_to_jagged
 
@@ -33,12 +33,17 @@ def jagged_from_list(tensors: list, offsets: Tensor | None, dtype=None, device=N
 
 
 def nested_from_padded(
-    padded: Tensor, offsets: Tensor, ragged_idx: int = 1, jagged_metadata=None, min_seqlen=None, max_seqlen=None
+    padded: Tensor, offsets: Tensor, ragged_idx: int = 1, sum_S=None, min_seqlen=None, max_seqlen=None
 ) -> Tensor:
-    """A jagged tensor of the components of a padded dense tensor, through which gradients reach it."""
+    """A jagged tensor of the components of a padded dense tensor, through which gradients reach it; `sum_S` rows in all."""
     moved = padded.movedim(ragged_idx, 1)
-    values = padded_to_jagged(moved, [offsets], None).movedim(0, ragged_idx - 1)
+    values = padded_to_jagged(moved, [offsets], sum_S).movedim(0, ragged_idx - 1)
     return nested_tensor_from_jagged(values, offsets, None, ragged_idx, min_seqlen, max_seqlen)
+
+
+def get_tensor_symint(tensor: Tensor, *, coeff: int = 1) -> RaggedSize:
+    """The ragged size, or a multiple of it, of tensors that have these offsets."""
+    return structure_of(tensor).ragged * coeff
 
 
 def buffer_from_jagged(jagged: Tensor) -> Tensor:

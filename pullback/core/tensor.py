@@ -260,7 +260,8 @@ class Tensor(TensorMethods):
         return bool(self._keys & INFERENCE_TENSOR)
 
     def is_shared(self) -> bool:
-        return self._memory is not None and self._memory.shared
+        memory = (self._array.values if self._keys & NESTED else self)._memory
+        return memory is not None and memory.shared
 
     def is_pinned(self, device=None) -> bool:
         """Whether the memory is locked, so that devices can read it while the CPU works."""

@@ -125,7 +125,9 @@ class ReverseLevel:
         value, wraps = strip(result)
         if id(value) not in self.written:
             return result
-        return rewrap(value.shallow(Autograd(value.requires_grad, value._autograd.edge)), wraps)
+        return rewrap(
+            value.shallow(_with_tangents_of(value, Autograd(value.requires_grad, value._autograd.edge))), wraps
+        )
 
     def settle_written(self) -> None:
         outer = ambient.reverse_levels[-1] if ambient.reverse_levels else None
@@ -134,9 +136,10 @@ class ReverseLevel:
             if tensor is None or tensor._autograd is None or not tensor.requires_grad:
                 continue
             if not self.recorded_outside:
-                tensor._autograd = before
+                tensor._autograd = _with_tangents_of(tensor, before)
             elif not self.reaches_outside(tensor):
-                tensor._autograd = Autograd()  # not None: graphs that saved the tensor know its history themselves
+                # a new one, not None: graphs that saved the tensor know its history themselves
+                tensor._autograd = _with_tangents_of(tensor, Autograd())
             elif outer is not None:
                 outer.written.setdefault(id(tensor), (ref, before))
         self.written.clear()
@@ -149,3 +152,9 @@ def without_history(value: Tensor, each=None) -> Tensor:
         result._autograd = Autograd()
         result._autograd.tangents = {n: (each or without_history)(t) for n, t in value._autograd.tangents.items()}
     return result
+
+
+def _with_tangents_of(tensor: Tensor, history: Autograd) -> Autograd:
+    """Another history for a tensor: what forward mode knows of its value is no part of it."""
+    history.tangents = tensor._autograd.tangents
+    return history

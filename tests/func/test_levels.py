@@ -168,3 +168,20 @@ def test_operators_of_functions_have_rules_for_the_transforms_they_meet():
     asked.clear()
     whole = torch.func.grad(lambda x: torch.vmap(doubled)(x).sum())(torch.ones(2, 3))
     assert whole.tolist() == [[20] * 3] * 2 and asked == ["Vmap", "Grad"]
+
+
+@pytest.mark.parametrize("part", [slice(1, None), slice(None, None, 2), 0])
+def test_tangents_of_gradients_outlive_writes_to_views(part):
+    """The gradient of a base is written where a view of it was: what forward mode knows of it is no part of its history."""
+
+    def f(x):
+        y = x.clone()
+        v = y[part]
+        v.mul_(2)
+        return (y**3).sum()
+
+    x, t = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 0.5, 0.2])
+    _, tangent = torch.func.jvp(torch.func.grad(f), (x,), (t,))
+    assert torch.allclose(tangent, torch.func.hessian(f)(x) @ t) and tangent.abs().sum() > 0
+    _, pull = torch.func.vjp(f, x)
+    assert torch.equal(pull(torch.ones(()))[0], torch.func.grad(f)(x))

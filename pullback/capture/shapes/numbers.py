@@ -224,7 +224,10 @@ class _Arithmetic(SymNumber):
 
 
 class _IntegerKind(type):
-    """The ragged sizes of nested tensors count as symbolic integers too."""
+    """The ragged sizes of nested tensors count as symbolic integers too: they are nodes of their own."""
+
+    def __call__(cls, node, *args):
+        return node if getattr(type(node), "is_ragged", False) else super().__call__(node, *args)
 
     def __instancecheck__(cls, value) -> bool:
         return type.__instancecheck__(cls, value) or getattr(type(value), "is_ragged", False)

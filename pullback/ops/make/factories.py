@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...core import device as devices
 from ...core import dtype as dtypes
+from ...core import modes
 from ...core.geometry import channels_last_strides, is_dense, strides_for_order
 from ...core.layers import above
 from ...core.modes import ambient
@@ -180,6 +181,10 @@ def finish(
     if names is not None:
         t = _named(t, names, out)
     if out is not None:
+        if ambient.mode & modes.GRAD and out.requires_grad:
+            raise RuntimeError(
+                "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+            )
         check_inference_write(out)
         check_overlap(out)
         if by_count and out._array.size == t._array.size:

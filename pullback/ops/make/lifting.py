@@ -10,7 +10,7 @@ from ...core import modes
 from ...core.arrays import to_host
 from ...core.geometry import is_dense, strides_like
 from ...core.modes import ambient
-from ...core.tensor import Tensor
+from ...core.tensor import NESTED, Tensor
 from ..eager.functions import bypassing
 from ..family.base import Family
 from ..shape import view_inverses
@@ -102,13 +102,21 @@ def _fact(text: str, read, library: str = "aten") -> Operator:
     return op
 
 
+def _fixed_sizes(self: Tensor) -> tuple:
+    if self._keys & NESTED:
+        raise RuntimeError(
+            "directly calling torch.ops.aten.size: ragged sizes are no integers, use torch.ops.aten.sym_size"
+        )
+    return self.size()
+
+
 sym_size = _fact("sym_size.int(Tensor self, int dim) -> SymInt", lambda self, dim: self.size(dim))
 sym_stride = _fact("sym_stride.int(Tensor self, int dim) -> SymInt", lambda self, dim: self.stride(dim))
 sym_storage_offset = _fact("sym_storage_offset(Tensor self) -> SymInt", lambda self: self.storage_offset())
 sym_numel = _fact("sym_numel(Tensor self) -> SymInt", lambda self: self.numel())
 _fact("sym_size(Tensor self) -> SymInt[]", lambda self: self.size())
 _fact("sym_stride(Tensor self) -> SymInt[]", lambda self: self.stride())
-_fact("size(Tensor self) -> int[]", lambda self: self.size())
+_fact("size(Tensor self) -> int[]", lambda self: _fixed_sizes(self))
 _fact("stride(Tensor self) -> int[]", lambda self: self.stride())
 _fact("dim(Tensor self) -> int", lambda self: self.dim())
 _fact("numel(Tensor self) -> int", lambda self: self.numel())
@@ -126,7 +134,8 @@ _fact(
     lambda self, memory_format: strides_like(self.shape, self.stride(), memory_format),
 )
 _fact(
-    "is_non_overlapping_and_dense(Tensor self) -> bool", lambda self: is_dense(tuple(self.shape), tuple(self.stride()))
+    "is_non_overlapping_and_dense(Tensor self) -> bool",
+    lambda self: self.is_contiguous() if self._keys & NESTED else is_dense(tuple(self.shape), tuple(self.stride())),
 )
 _fact("is_same_size(Tensor self, Tensor other) -> bool", lambda self, other: self.is_same_size(other))
 _fact("device(Tensor a) -> Device", lambda a: a.device, "prim")

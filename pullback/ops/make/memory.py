@@ -165,7 +165,7 @@ def is_set_to(self, tensor) -> bool:
 @front("Tensor.share_memory_")
 def share_memory_(self) -> Tensor:
     """Move the memory under this tensor to where child processes see it too."""
-    share(storage_of(self))
+    share(storage_of(self._array.values if self._keys & NESTED else self))
     return self
 
 

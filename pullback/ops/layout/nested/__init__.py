@@ -21,8 +21,8 @@ from .construct import (
     nested_tensor_from_jagged,
     to_padded_tensor,
 )
-from .layouts import is_nested
-from .operators import components, get_values, nested_layer, not_implemented, store
+from .layouts import Structure, is_nested
+from .operators import components, get_values, nest_on, nested_layer, not_implemented, store
 
 
 def execute_nested(op, args: tuple):
@@ -119,6 +119,30 @@ def nested_from_padded(padded: Tensor, sizes: Tensor, fuse_transform_0213: bool 
         padded = padded.transpose(1, 2).flatten(2)
     cut = [padded[i][tuple(slice(0, n) for n in row)] for i, row in enumerate(sizes.tolist())]
     return as_nested_tensor(cut)
+
+
+@front("torch._nested_view_from_buffer")
+def nested_view_from_buffer(self: Tensor, nested_size: Tensor, nested_strides: Tensor, offsets: Tensor) -> Tensor:
+    """A nested tensor of the strided layout whose components lie in a flat tensor, each with its size, strides and start."""
+    if self.ndim != 1 or nested_size.ndim != 2:
+        raise RuntimeError(
+            f"_nested_view_from_buffer(): expected a flat buffer and a row of sizes for each component, got tensors of "
+            f"{self.ndim} and {nested_size.ndim} dimensions"
+        )
+    sizes, strides = (tuple(map(tuple, t.tolist())) for t in (nested_size, nested_strides))
+    starts = tuple(offsets.reshape(-1).tolist())
+    for size, stride, start in zip(sizes, strides, starts, strict=True):
+        last = sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+        if last >= 2**63:
+            raise RuntimeError(
+                f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
+            )
+        if 0 not in size and not 0 <= start + last < self.shape[0]:
+            raise RuntimeError(
+                f"_nested_view_from_buffer(): a component of sizes {list(size)}, strides {list(stride)} from {start} does not "
+                f"lie in a buffer of {self.shape[0]} elements"
+            )
+    return nest_on(self, Structure(devices.strided, sizes=sizes, strides=strides, starts=starts))
 
 
 @front("torch._nested_from_padded_and_nested_example")

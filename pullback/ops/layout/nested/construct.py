@@ -133,6 +133,11 @@ def nested_tensor_from_jagged(
     max_seqlen: int | None = None,
 ) -> Tensor:
     """A jagged nested tensor on packed values."""
+    if not isinstance(values, Tensor) and hasattr(values, "tracer"):
+        raise RuntimeError(
+            "torch.nested.nested_tensor_from_jagged does not support tracing with fx.symbolic_trace: it reads offsets. "
+            "Use fx.wrap to wrap the function that calls it."
+        )
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")

@@ -53,21 +53,28 @@ class RaggedSize:
         return hash((self.number, self.factor))
 
     def __ge__(self, other) -> bool:
-        """Ragged sizes are at least two, as sizes that are decided about are; beyond that, nothing is known."""
-        if self == other or isinstance(other, int) and other <= 2:
-            return True
-        raise ValueError(f"ge: {self!r} and {other!r} cannot be compared")
+        return _at_least(self, other)
 
     def __gt__(self, other) -> bool:
-        if isinstance(other, int) and other < 2:
-            return True
-        raise ValueError(f"gt: {self!r} and {other!r} cannot be compared")
+        return not _at_least(other, self)
 
     def __le__(self, other) -> bool:
-        return self == other or not self.__gt__(other)
+        return _at_least(other, self)
 
     def __lt__(self, other) -> bool:
-        return not self.__ge__(other)
+        return not _at_least(self, other)
+
+
+def _at_least(a, b) -> bool:
+    """Whether a >= b: multiples of one ragged size compare, and all of them are at least two; nothing else is known."""
+    if isinstance(a, RaggedSize) and isinstance(b, RaggedSize):
+        if a.number == b.number:
+            return a.factor >= b.factor
+    elif isinstance(b, int) and b <= 2:
+        return True
+    elif isinstance(a, int) and a < 2:
+        return False
+    raise ValueError(f"{a!r} and {b!r} cannot be compared: the sizes of ragged dimensions are not known")
 
 
 @functools.lru_cache(4096)
@@ -119,6 +126,14 @@ class Structure:
     def has_holes(self) -> bool:
         """Whether components are anything but packed one after the other, each row by row."""
         return self.lengths is not None or self.strides is not None
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether nothing lies between components, though values may go on before the first and after the last."""
+        if self.lengths is None:
+            return self.strides is None
+        spans = self.spans()
+        return all(start + length == after for (start, length), (after, _) in itertools.pairwise(spans))
 
     def spans(self) -> list[tuple[int, int]]:
         """(start, length) of each component along the ragged dimension of the values."""
@@ -213,7 +228,7 @@ class NestedArray:
     @property
     def c_contiguous(self) -> bool:
         """Whether components lie one after the other, each row by row."""
-        return not self.structure.has_holes and self.values.is_contiguous()
+        return self.structure.is_packed and self.values.is_contiguous()
 
     @property
     def layout(self):

@@ -103,3 +103,38 @@ def test_products_that_do_not_fit_say_so_in_their_own_words():
         nt.matmul(nt)
     with pytest.raises(RuntimeError, match="0-th nested matrices in batch cannot be multiplied"):
         nt.bmm(nt)
+
+
+def test_multiples_of_a_ragged_size_compare():
+    j = torch.nested.nested_tensor(parts(), layout=torch.jagged).size(1)
+    assert 2 * j > j and j < 2 * j and j <= j and not j > j and not j < j and j > 1 and not j <= 1
+    for compare in (lambda: j > 2, lambda: 3 <= j, lambda: j < 5):
+        with pytest.raises(ValueError, match="cannot be compared"):
+            compare()
+    assert torch.SymInt(j) is j
+
+
+def test_components_without_holes_between_them_are_contiguous():
+    base = torch.arange(12).reshape(3, 4)
+    for starts, lengths, packed in (([1, 0, 0], [3, 4, 2], True), ([0, 0, 0], [3, 4, 4], False)):
+        nt = torch.nested.narrow(base, 1, torch.tensor(starts), torch.tensor(lengths), layout=torch.jagged)
+        assert nt.is_contiguous() is packed
+        assert [c.tolist() for c in nt.contiguous().unbind()] == [
+            row[s : s + n].tolist() for row, s, n in zip(base, starts, lengths, strict=True)
+        ]
+
+
+def test_components_that_lie_in_a_buffer():
+    buffer = torch.arange(6.0, requires_grad=True)
+    sizes, strides = torch.tensor([[2, 2], [1, 2]]), torch.tensor([[1, 2], [2, 1]])
+    nt = torch._nested_view_from_buffer(buffer, sizes, strides, torch.tensor([0, 4]))
+    assert [c.tolist() for c in nt.unbind()] == [[[0, 2], [1, 3]], [[4, 5]]]
+    for bad, words in (([[2, 2], [1, 3]], "does not lie in a buffer of 6"), ([[2**63 - 1, 9], [1, 2]], "overflowed")):
+        with pytest.raises(RuntimeError, match=words):
+            torch._nested_view_from_buffer(buffer, torch.tensor(bad), strides, torch.tensor([0, 4]))
+
+
+def test_memory_of_nested_tensors_is_shared():
+    nt = torch.nested.nested_tensor(parts(), layout=torch.jagged)
+    assert not nt.is_shared() and nt.share_memory_() is nt and nt.is_shared()
+    assert nt.sum() == 18
