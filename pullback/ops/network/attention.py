@@ -16,9 +16,9 @@ from ...core.tensor import Tensor
 from ..family.base import composite, operator
 from ..family.contraction import working
 from ..family.formats import dense_like_first
-from ..system.scalars import c_name
 from ..system.dispatch import dispatch
 from ..system.operator import NONDIFFERENTIABLE, Spec, public
+from ..system.scalars import c_name
 from . import attention_kernels as kernels
 from .attention_lowering import lower_attention, lower_attention_backward
 

@@ -11,10 +11,10 @@ from ....core.arrays import library, library_of, to_host
 from ....core.tensor import SPARSE, Tensor
 from ...elementwise.arithmetic import conj
 from ...linalg.contraction import addmm, mm
-from ...system.scalars import c_name
 from ...system.calls import front
 from ...system.dispatch import dispatch
 from ...system.operator import NOT_IMPLEMENTED, Operator
+from ...system.scalars import c_name
 from . import kernels
 from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
 from .layouts import BY_ROW, is_compressed, is_coo, is_sparse, wrap_coo, wrap_sparse
