@@ -23,9 +23,9 @@ from ..core.events import listeners, publish
 from ..core.geometry import is_dense
 from ..core.layers import above
 from ..core.modes import ambient
-from ..core.node import AccumulateGrad, Node
+from ..core.node import UNTRACKED_VIEW, AccumulateGrad, Node
 from ..core.objects import native_delivery
-from ..core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of
+from ..core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of, wrap
 from ..ops.eager.functions import choose
 from ..ops.layout.sparse.gradients import take_over
 from .cached_tensors import is_cached
@@ -406,8 +406,10 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
             sole = getrefcount(g) == 2 + watchers  # `g` here, and the call's own
             if recording:
                 a.grad = recorded_copy(g)
+            elif not sole or not lies_as(g, variable):
+                a.grad = copy_of(g, variable)
             else:
-                a.grad = g if sole and is_own(g) and lies_as(g, variable) else copy_of(g, variable)
+                a.grad = g if is_own(g) else wrap(g._array, g.dtype) if is_sole_view(g) else copy_of(g, variable)
         elif recording:
             a.grad = _total(have, g)
         elif have._keys & SPARSE:
@@ -426,6 +428,26 @@ def is_own(g: Tensor) -> bool:
     """Whether a gradient's memory is plain, dense and its own, and nobody will hand it out again."""
     alone = g._memory is None or getrefcount(g._memory) == 2 and g._array.flags.c_contiguous
     return alone and g._view_info is None and g._autograd is None and not g._keys & ~CUDA and not is_cached(g)
+
+
+def is_sole_view(g: Tensor) -> bool:
+    """Whether a gradient is a view of all of a plain tensor, and nobody has that or a view between: that of a transposed weight."""
+    info, array = g._view_info, g._array
+    if info is None or g._keys or g._autograd is not UNTRACKED_VIEW or not array.flags.c_contiguous or is_cached(g):
+        return False
+    base, views, source = info.base, 1, info.args[0] if info.args else None
+    while source is not base:
+        parent = info.parent
+        if parent is None or getrefcount(source) != 3 or not parent.args:  # `args`, `source` here, and the call's own
+            return False
+        info, source, views = parent, parent.args[0], views + 1
+    return (
+        getrefcount(base) == views + 4  # each view's, the `args` of the first, `base`, `source`, and the call's own
+        and getrefcount(g._memory) == views + 2
+        and base._autograd is None
+        and base._array.nbytes == array.nbytes
+        and not is_cached(base)
+    )
 
 
 def recorded_copy(g: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ from ..ops.lowering.expressions import Expr, forget, load, walk
 from ..ops.lowering.loops import Buffer
 from ..ops.system.operator import Operator, key_of, registry
 from .lower import scalar_rule
-from .printers.c_prelude import BITS, POLYNOMIALS
+from .printers.c_prelude import BITS, FUSED, POLYNOMIALS
 from .printers.c_prelude import PAIRS as PAIR_FUNCTIONS
 from .printers.c_scalars import BUILTIN, C_TYPES, INFIX, OURS, PAIRS, UNVECTORISED, number, operation
 
@@ -176,18 +176,15 @@ def printable(kernel: Kernel, least: int = 2) -> Kernel | None:
 
 def text_of(kernel: Kernel) -> str:
     """The C function."""
-    lines, names = [], {}
+    names: dict[Expr, str] = {}
+    loads: list[tuple[Expr, str]] = []
     for k, b in enumerate((*kernel.arrays, *kernel.numbers)):
-        kind = C_TYPES[b.dtype]
+        kind, element = C_TYPES[b.dtype], load(b, 0, (1,))
         is_array = k < len(kernel.arrays)
-        lines.append(
-            f"const {kind} *x{k} = (const {kind} *)a[{k}];"
-            if is_array
-            else f"const {kind} x{k} = *(const {kind} *)a[{k}];"
-        )
-        names[load(b, 0, (1,))] = f"x{k}[i]" if is_array else f"x{k}"
+        pointer = f"const {kind} *x{k} = (const {kind} *)a[{k}];"
+        loads.append((element, pointer if is_array else f"const {kind} x{k} = *(const {kind} *)a[{k}];"))
+        names[element] = f"x{k}[i]" if is_array else f"x{k}"
     first = len(kernel.arrays) + len(kernel.numbers)
-    lines += [f"{C_TYPES[e.dtype]} *y{k} = ({C_TYPES[e.dtype]} *)a[{first + k}];" for k, e in enumerate(kernel.results)]
     body: list[str] = []
     named: dict[Expr, str] = {}
 
@@ -202,6 +199,8 @@ def text_of(kernel: Kernel) -> str:
 
     stores = [f"y{k}[i] = {value(e)};" for k, e in enumerate(kernel.results)]
     inner = "\n".join(f"        {line}" for line in (*body, *stores))
+    lines = [line for element, line in loads if element in named]
+    lines += [f"{C_TYPES[e.dtype]} *y{k} = ({C_TYPES[e.dtype]} *)a[{first + k}];" for k, e in enumerate(kernel.results)]
     head = "\n".join(f"    {line}" for line in lines)
     return (
         f"static void V({kernel.symbol})(i64 n, char *const *a) {{\n{head}\n    SIMD\n"
@@ -221,7 +220,7 @@ def text() -> str:
         "/* Written by `python -m pullback.codegen.eager` from the rules of operators: do not edit. */\n"
         f"#if defined(HELPERS)\n{BITS}{POLYNOMIALS}{PAIR_FUNCTIONS}\n#elif defined(ROW)\n"
         + "\n".join(rows)
-        + "\n#else\n"
+        + f"\n#else\n#undef f_erf\n#define f_erf V(erf){FUSED}\n"
         + "\n".join(functions)
         + "#endif\n"
     )

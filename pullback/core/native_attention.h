@@ -5,25 +5,58 @@
 
 INLINE T *N(at)(const Rows *r, i64 b, i64 h, i64 row) { return (T *)r->p + b * r->step[0] + h * r->step[1] + row * r->step[2]; }
 
-/* scores of `rows` queries from `first` and `count` keys from `from`, masked; s is (rows, KEYS), turned has room for keys */
+#define STRIP 6 /* rows of a product that end at one place, where queries do not see all keys */
+
+/* how many of `count` keys from `from` a query sees */
+INLINE i64 N(reach)(const Attention *a, i64 query, i64 from, i64 count) {
+    i64 seen = query + 1 - from > 0 ? query + 1 - from : 0;
+    return a->causal && seen < count ? seen : count;
+}
+
+/* (rows, size) of x by (size, count) of turned, as far as queries see: whole vectors, so some columns beyond */
+static void N(attention_seen)(const Attention *a, i64 first, i64 rows, i64 from, i64 count, T scale, const T *x, i64 ldx, const T *turned, T *s) {
+    const i64 wide = 2 * VECTOR / (i64)sizeof(T), strip = a->causal ? STRIP : rows;
+    for (i64 r = 0; r < rows; r += strip) {
+        i64 these = rows - r < strip ? rows - r : strip, seen = (N(reach)(a, first + r + these - 1, from, count) + wide - 1) / wide * wide;
+        N(product)(these, seen < count ? seen : count, a->size, scale, x + r * ldx, ldx, 1, turned, KEYS, 0, s + r * KEYS, KEYS);
+    }
+}
+
+/* (rows, size) in y, made or added to: (rows, count) of s by (count, size) of x, as far as queries see; s is 0 from there to the next strip */
+static void N(attention_by_keys)(const Attention *a, i64 first, i64 rows, i64 from, i64 count, T scale, const T *s, const T *x, i64 ldx, int adds, T *y, i64 ldy) {
+    const i64 strip = a->causal ? STRIP : rows;
+    for (i64 r = 0; r < rows; r += strip) {
+        i64 these = rows - r < strip ? rows - r : strip, seen = N(reach)(a, first + r + these - 1, from, count);
+        N(product)(these, a->size, seen, scale, s + r * KEYS, KEYS, 1, x, ldx, adds, y + r * ldy, ldy);
+    }
+}
+
+/* (count, size) in y, added to: (count, rows) of s turned by (rows, size) of x, from the first query that sees a key */
+static void N(attention_by_queries)(const Attention *a, i64 first, i64 rows, i64 from, i64 count, T scale, const T *s, const T *x, i64 ldx, T *y, i64 ldy) {
+    const i64 strip = a->causal ? STRIP : count;
+    for (i64 j = 0; j < count; j += strip) {
+        i64 these = count - j < strip ? count - j : strip, r = a->causal && from + j > first ? from + j - first : 0;
+        if (r < rows)
+            N(product)(these, a->size, rows - r, scale, s + r * KEYS + j, 1, KEYS, x + r * ldx, ldx, 1, y + j * ldy, ldy);
+    }
+}
+
+/* scores of `rows` queries from `first` and `count` keys from `from`, masked; s is (rows, KEYS), turned has room for keys. What a query
+ * does not see is left as it is. */
 static void N(attention_scores)(const Attention *a, i64 b, i64 h, i64 first, i64 rows, i64 from, i64 count, T *s, T *turned) {
     N(turn)(count, a->size, N(at)(&a->k, b, h, from), a->k.step[2], turned, KEYS);
-    N(product)(rows, count, a->size, (T)a->scale, N(at)(&a->q, b, h, first), a->q.step[2], 1, turned, KEYS, 0, s, KEYS);
-    for (i64 r = 0; r < rows; r++) {
+    N(attention_seen)(a, first, rows, from, count, (T)a->scale, N(at)(&a->q, b, h, first), a->q.step[2], turned, s);
+    for (i64 r = 0; r < rows && a->mask_kind; r++) {
         T *row = s + r * KEYS;
-        if (a->causal)
-            for (i64 j = first + r + 1 - from > 0 ? first + r + 1 - from : 0; j < count; j++)
-                row[j] = -INF;
-        if (!a->mask_kind)
-            continue;
+        i64 seen = N(reach)(a, first + r, from, count);
         i64 place = b * a->mask_step[0] + h * a->mask_step[1] + (first + r) * a->mask_step[2] + from * a->mask_step[3];
         if (a->mask_kind == 1) {
             const u8 *m = (const u8 *)a->mask + place;
-            for (i64 j = 0; j < count; j++)
+            for (i64 j = 0; j < seen; j++)
                 row[j] = m[j * a->mask_step[3]] ? row[j] : -INF;
         } else {
             const T *m = (const T *)a->mask + place;
-            for (i64 j = 0; j < count; j++)
+            for (i64 j = 0; j < seen; j++)
                 row[j] += m[j * a->mask_step[3]];
         }
     }
@@ -64,10 +97,14 @@ static void N(attention_block)(const Attention *a, i64 b, i64 h, i64 first, T *s
         i64 count = keys - from < KEYS ? keys - from : KEYS;
         N(attention_scores)(a, b, h, first, rows, from, count, s, turned);
         for (i64 r = 0; r < rows; r++) {
-            T most = N(max_row)(s + r * KEYS, count);
+            T *row = s + r * KEYS;
+            i64 seen = N(reach)(a, first + r, from, count);
+            T most = N(max_row)(row, seen);
             most = most > top[r] || most != most ? most : top[r];
             T base = most == -INF ? 0 : most, ratio = top[r] == -INF ? 0 : EXP(top[r] - base);
-            total[r] = total[r] * ratio + N(exp_row)(s + r * KEYS, count, base);
+            total[r] = total[r] * ratio + N(exp_row)(row, seen, base);
+            for (i64 j = seen; j < count; j++)
+                row[j] = 0;
             top[r] = most;
             if (from && ratio != 1) {
                 T *o = N(at)(&a->out, b, h, first + r);
@@ -75,7 +112,7 @@ static void N(attention_block)(const Attention *a, i64 b, i64 h, i64 first, T *s
                     o[d] *= ratio;
             }
         }
-        N(product)(rows, a->size, count, 1, s, KEYS, 1, N(at)(&a->v, b, h, from), a->v.step[2], from > 0, N(at)(&a->out, b, h, first), a->out.step[2]);
+        N(attention_by_keys)(a, first, rows, from, count, 1, s, N(at)(&a->v, b, h, from), a->v.step[2], from > 0, N(at)(&a->out, b, h, first), a->out.step[2]);
     }
     for (i64 r = 0; r < rows; r++) {
         T *o = N(at)(&a->out, b, h, first + r), scale = total[r] == 0 ? 0 : 1 / total[r];
@@ -103,19 +140,23 @@ static void N(attention_back_block)(const Attention *a, i64 b, i64 h, i64 first,
     const T *lse = (const T *)a->lse + (b * a->heads + h) * a->queries + first;
     N(attention_scores)(a, b, h, first, rows, from, count, s, turned);
     N(turn)(count, a->size, N(at)(&a->v, b, h, from), a->v.step[2], turned, KEYS);
-    N(product)(rows, count, a->size, 1, N(at)(&a->g, b, h, first), a->g.step[2], 1, turned, KEYS, 0, d, KEYS);
+    N(attention_seen)(a, first, rows, from, count, 1, N(at)(&a->g, b, h, first), a->g.step[2], turned, d);
     for (i64 r = 0; r < rows; r++) {
         T low = lse[r] == -INF ? INF : lse[r], dot = dots[r], *w = s + r * KEYS, *e = d + r * KEYS;
+        i64 seen = N(reach)(a, first + r, from, count);
         SIMD
-        for (i64 j = 0; j < count; j++) {
+        for (i64 j = 0; j < seen; j++) {
             T weight = EXP(w[j] - low);
             w[j] = weight;
             e[j] = (e[j] - dot) * weight;
         }
+        for (i64 j = seen; j < count; j++)
+            w[j] = e[j] = 0;
     }
-    N(product)(count, a->size, rows, 1, s, 1, KEYS, N(at)(&a->g, b, h, first), a->g.step[2], 1, N(at)(&a->dv, b, h, from), a->dv.step[2]);
-    N(product)(rows, a->size, count, (T)a->scale, d, KEYS, 1, N(at)(&a->k, b, h, from), a->k.step[2], 1, N(at)(&a->dq, b, h, first), a->dq.step[2]);
-    N(product)(count, a->size, rows, (T)a->scale, d, 1, KEYS, N(at)(&a->q, b, h, first), a->q.step[2], 1, N(at)(&a->dk, b, h, from), a->dk.step[2]);
+    const T *g = N(at)(&a->g, b, h, first), *q = N(at)(&a->q, b, h, first), *k = N(at)(&a->k, b, h, from);
+    N(attention_by_queries)(a, first, rows, from, count, 1, s, g, a->g.step[2], N(at)(&a->dv, b, h, from), a->dv.step[2]);
+    N(attention_by_keys)(a, first, rows, from, count, (T)a->scale, d, k, a->k.step[2], 1, N(at)(&a->dq, b, h, first), a->dq.step[2]);
+    N(attention_by_queries)(a, first, rows, from, count, (T)a->scale, d, q, a->q.step[2], N(at)(&a->dk, b, h, from), a->dk.step[2]);
 }
 
 static void N(attention_back_part)(long begin, long end, void *const *given) {
@@ -142,3 +183,4 @@ static void N(attention_back_part)(long begin, long end, void *const *given) {
         a->failed = 1;
     free(s);
 }
+#undef STRIP

@@ -127,16 +127,6 @@ INLINE f32 f_tanh(f32 x) {
     return x != x ? x : (a < 0.625f ? near : far);
 }
 INLINE f32 f_sigmoid(f32 x) { return 1.f / (1.f + f_exp(-x)); }
-INLINE f32 f_erf(f32 x) {
-    f32 a = __builtin_fabsf(x), z = x * x;
-    f32 p = 8.345224444e-05f; p = p * z - 8.137437448e-04f; p = p * z + 5.200634295e-03f; p = p * z - 2.685927078e-02f; p = p * z + 1.128369394e-01f;
-    p = p * z - 3.761263370e-01f; p = p * z + 1.128379167e+00f;
-    f32 c = a > 4.f ? 4.f : a;
-    f32 q = 1.039405605e-06f; q = q * c - 1.669825658e-05f; q = q * c + 9.514577954e-05f; q = q * c - 2.605235830e-05f; q = q * c - 3.025988006e-03f;
-    q = q * c + 2.326482317e-02f; q = q * c - 1.063219545e-01f; q = q * c - 6.346476117e-01f; q = q * c - 1.129021253e+00f; q = q * c + 9.303994226e-05f;
-    f32 far = __builtin_copysignf(1.f - f_exp(q), x);
-    return x != x ? x : (a < 0.92f ? x * p : far);
-}
 
 INLINE f64 d_sigmoid(f64 x) { return 1. / (1. + exp(-x)); }
 /* no branch in what follows: each would keep a loop from being vectorised */
@@ -303,6 +293,29 @@ ROW(momentum_d, "momentum", 3, 4, 2, "ddddddddd")
 ROW(nesterov_f, "nesterov", 3, 4, 2, "fffffffff")
 ROW(nesterov_d, "nesterov", 3, 4, 2, "ddddddddd")
 #else
+#undef f_erf
+#define f_erf V(erf)
+#undef FUSE
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define FUSE(a, b, c) __builtin_fmaf(a, b, c)
+#else
+#define FUSE(a, b, c) ((a) * (b) + (c))
+#endif
+INLINE f32 f_erf(f32 x) {
+    f32 a = __builtin_fabsf(x), z = x * x, c = a > 4.f ? 4.f : a;
+    f32 p = FUSE(8.345224444e-05f, z, -8.137437448e-04f);
+    p = FUSE(p, z, 5.200634295e-03f); p = FUSE(p, z, -2.685927078e-02f); p = FUSE(p, z, 1.128369394e-01f); p = FUSE(p, z, -3.761263370e-01f);
+    p = FUSE(p, z, 1.128379167e+00f);
+    f32 q = FUSE(1.039405605e-06f, c, -1.669825658e-05f); /* the logarithm of 1 - erf */
+    q = FUSE(q, c, 9.514577954e-05f); q = FUSE(q, c, -2.605235830e-05f); q = FUSE(q, c, -3.025988006e-03f); q = FUSE(q, c, 2.326482317e-02f);
+    q = FUSE(q, c, -1.063219545e-01f); q = FUSE(q, c, -6.346476117e-01f); q = FUSE(q, c, -1.129021253e+00f); q = FUSE(q, c, 9.303994226e-05f);
+    f32 n = __builtin_rintf(q * 1.442695041f), r = FUSE(n, 2.12194440e-4f, FUSE(n, -0.693359375f, q)); /* its exponential: never below -18 */
+    f32 e = FUSE(1.381314337e-03f, r, 8.369419079e-03f);
+    e = FUSE(e, r, 4.166845682e-02f); e = FUSE(e, r, 1.666651479e-01f); e = FUSE(e, r, 4.999999305e-01f); e = 1.f + FUSE(r * r, e, r);
+    f32 far = __builtin_copysignf(FUSE(e, -bits_f32((u32)((i32)n + 127) << 23), 1.f), x);
+    return a < 0.92f ? x * p : far;
+}
+
 static void V(_binary_cross_entropy_slope_default_f)(i64 n, char *const *a) {
     const f32 *x0 = (const f32 *)a[0];
     const f32 *x1 = (const f32 *)a[1];
@@ -2185,7 +2198,6 @@ static void V(relu_default_d)(i64 n, char *const *a) {
 
 static void V(rrelu_with_noise_default_False_f)(i64 n, char *const *a) {
     const f32 *x0 = (const f32 *)a[0];
-    const f32 *x1 = (const f32 *)a[1];
     const f32 x2 = *(const f32 *)a[2];
     const f32 x3 = *(const f32 *)a[3];
     f32 *y0 = (f32 *)a[4];
@@ -2205,7 +2217,6 @@ static void V(rrelu_with_noise_default_False_f)(i64 n, char *const *a) {
 
 static void V(rrelu_with_noise_default_False_d)(i64 n, char *const *a) {
     const f64 *x0 = (const f64 *)a[0];
-    const f64 *x1 = (const f64 *)a[1];
     const f64 x2 = *(const f64 *)a[2];
     const f64 x3 = *(const f64 *)a[3];
     f64 *y0 = (f64 *)a[4];

@@ -72,12 +72,12 @@ def storage_of(tensor) -> Storage:
 
 def flat_bytes(array) -> tuple[Any, int]:
     """The memory under a fresh array as flat bytes, and its length."""
-    stride = array.strides
-    length = span_bytes(array.shape, stride, 0, 1) + array.itemsize - 1 if array.size else 0
     if array.size == 0:
         return library_of(array).empty(0, np.uint8), 0
     if array.flags.c_contiguous:
-        return array.reshape(-1).view(np.uint8), length
+        return array.reshape(-1).view(np.uint8), array.nbytes
+    stride = array.strides
+    length = span_bytes(array.shape, stride, 0, 1) + array.itemsize - 1
     order = sorted(range(array.ndim), key=lambda d: -stride[d])
     dense = array.transpose(order)
     if dense.flags.c_contiguous:

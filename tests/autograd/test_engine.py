@@ -255,6 +255,29 @@ def test_a_gradient_that_a_hook_keeps_is_copied(leaf):
     assert kept[0].tolist() == [2.0, 2.0, 2.0] and leaf.grad.tolist() == [3.0, 3.0, 3.0]
 
 
+def test_a_gradient_that_is_a_view_of_what_nobody_else_holds_is_taken_over(monkeypatch):
+    weight = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    monkeypatch.setattr(engine, "copy_of", lambda g, variable: pytest.fail("copied"))
+    torch.nn.functional.linear(torch.ones(4, 3), weight, torch.zeros(2)).sum().backward()
+    assert weight.grad.tolist() == [[4.0] * 3] * 2 and not weight.grad._is_view() and weight.grad.is_contiguous()
+
+
+def test_a_gradient_that_is_a_view_of_what_another_holds_is_copied():
+    weight = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    turned = weight.t()
+    turned.retain_grad()
+    (turned * 1).backward(torch.ones(3, 2))
+    weight.grad.add_(1)
+    assert turned.grad.tolist() == [[1.0, 1.0]] * 3
+
+
+def test_a_gradient_that_is_a_part_of_a_larger_one_is_copied():
+    whole = torch.ones(2, 3, requires_grad=True)
+    first, second = (torch.ones(3, requires_grad=True) for _ in range(2))
+    (torch.stack([first, second]) * whole * 1).sum().backward()
+    assert first.grad.untyped_storage().nbytes() == 12 and second.grad.untyped_storage().nbytes() == 12
+
+
 @pytest.fixture(params=["chosen", "python"])
 def delivered_by(request, monkeypatch):
     """The delivery in use (in C, where the extension is built), and the one written in Python."""

@@ -46,7 +46,9 @@ def _blocked(kernel):
 
     def run(xp, *args):
         result = kernel(xp, *[working(a) for a in args])
-        return tuple(m.astype(args[0].dtype) if i == 0 or len(result) == 3 else m for i, m in enumerate(result))
+        return tuple(
+            m.astype(args[0].dtype, copy=False) if i == 0 or len(result) == 3 else m for i, m in enumerate(result)
+        )
 
     return run
 
