@@ -93,6 +93,12 @@ def is_alias(found: importlib.metadata.Distribution) -> bool:
     return found.version.endswith("+pullback")
 
 
+def _check_removable() -> None:
+    found = installed()
+    if found is not None and not is_alias(found):
+        raise Refused(f"there is no alias here to remove: torch {found.version} ({found.locate_file('')}) is PyTorch itself.")
+
+
 def _check_free(site: Path) -> None:
     """Refuse where another torch is in the way."""
     found = installed()
@@ -174,8 +180,8 @@ def alias(remove: bool = False, status: bool = False) -> int:
         return _status()
     site = _site()
     try:
-        _check_free(site)
         if remove:
+            _check_removable()
             gone = _remove_files(site)
             print(f"Removed from {site}: {', '.join(gone)}." if gone else "There was no alias here.")
         else:

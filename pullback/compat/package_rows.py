@@ -170,6 +170,9 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch.distributed": {"GradBucket": "pullback.distributed.data_parallel:GradBucket"},
     "torch._C._distributed_c10d": {"GradBucket": "pullback.distributed.data_parallel:GradBucket"},
+    "torch.utils.tensorboard._pytorch_graph": {"graph": "pullback.utils.tensorboard.graphs:graph"},
+    "torch.utils.tensorboard._convert_np": {"make_np": "pullback.utils.tensorboard.summary:as_array"},
+    "torch.utils.tensorboard._utils": {"figure_to_image": "pullback.utils.tensorboard.writer:figure_to_image"},
     "torch.optim.swa_utils": {"_group_tensors_by_device_and_dtype": f"{_GROUPING}:group_by_device_and_dtype"},
     "torch.distributed.utils": {"_sync_module_states": f"{_FUNCTIONS}:sync_module_states"},
 }

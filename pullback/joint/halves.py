@@ -27,6 +27,11 @@ def is_tangent(node: Node) -> bool:
     return node._op == "placeholder" and "tangents" in str(node._target)
 
 
+def is_primal(node: Node) -> bool:
+    """Whether a placeholder is an input of the forward."""
+    return node._op == "placeholder" and not is_tangent(node)
+
+
 def is_number(node: Node) -> bool:
     """Whether a node gives a number (symbolic or not) rather than a tensor."""
     value = node.meta.get("val")
@@ -52,7 +57,7 @@ class Halves:
         self.joint = joint
         self.nodes: list[Node] = list(joint.graph.nodes)
         inputs = [n for n in self.nodes if n._op == "placeholder"]
-        self.primals = [n for n in inputs if not is_tangent(n)]
+        self.primals = [n for n in inputs if is_primal(n)]
         self.tangents = [n for n in inputs if is_tangent(n)]
         results = flatten(self.nodes[-1]._args[0])
         if not 0 <= num_fwd_outputs <= len(results):

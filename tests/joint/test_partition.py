@@ -20,6 +20,7 @@ from pullback.graph import Graph, GraphModule, Interpreter
 from pullback.joint.aot import compilers, trace_joint
 from pullback.joint.config import config
 from pullback.joint.costs import Kind, bytes_of, get_default_op_list, kind_of
+from pullback.joint.halves import is_primal, is_tangent
 from pullback.joint.partition import default_partition, min_cut_rematerialization_partition
 from pullback.joint.picture import AGAIN, BACKWARD, FORWARD, SAVED, draw_graph, draw_partition, joined
 from pullback.ops.system.packet import ops
@@ -480,3 +481,11 @@ def test_large_graphs_are_cut_in_no_time():
     began = time.perf_counter()
     min_cut_rematerialization_partition(module, None, num_fwd_outputs=count)
     assert time.perf_counter() - began < 3
+
+
+def test_inputs_are_told_apart():
+    module, _, _ = joint_of(lambda a, b: ((a * b).sum(),), *inputs())
+    nodes = list(module.graph.nodes)
+    assert [n.name for n in nodes if is_primal(n)] == ["primals_1", "primals_2"]
+    assert [n.name for n in nodes if is_tangent(n)] == ["tangents_1"]
+    assert not any(is_primal(n) or is_tangent(n) for n in nodes if n.op != "placeholder")

@@ -18,9 +18,14 @@ from tensorboard.compat.proto.versions_pb2 import VersionDef
 from ...core.layers import above
 
 
-def graph(model: Any, args: Any) -> tuple[GraphDef, RunMetadata]:
-    given = tuple(args) if isinstance(args, tuple | list) else (args,)
-    program = above.package().export.export(model, given)
+def graph(
+    model: Any, args: Any, verbose: bool = False, use_strict_trace: bool = True
+) -> tuple[GraphDef, RunMetadata]:
+    """`use_strict_trace` asks for nothing here: results that are dicts or lists are recorded either way."""
+    inputs = tuple(args) if isinstance(args, tuple | list) else (args,)
+    program = above.package().export.export(model, inputs)
+    if verbose:
+        print(program.graph)
     names = {node: f"{_scope(node)}{node.name}" for node in program.graph.nodes}
     nodes = [_node(node, names) for node in program.graph.nodes]
     stats = RunMetadata(step_stats=StepStats(dev_stats=[DeviceStepStats(device="/device:CPU:0")]))

@@ -119,10 +119,8 @@ class SummaryWriter:
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(self, tag: str, figure, global_step=None, close: bool = True, walltime=None) -> None:
-        if isinstance(figure, list):
-            self.add_images(tag, np.stack([_drawn(f, close) for f in figure]), global_step, walltime, "NHWC")
-        else:
-            self.add_image(tag, _drawn(figure, close), global_step, walltime, "HWC")
+        pixels, formats = figure_to_image(figure, close), "NCHW" if isinstance(figure, list) else "CHW"
+        self.add_image(tag, pixels, global_step, walltime, formats)
 
     def add_video(self, tag: str, vid_tensor, global_step=None, fps=4, walltime=None) -> None:
         self._add(summary.video(tag, vid_tensor, fps), global_step, walltime)
@@ -163,7 +161,7 @@ class SummaryWriter:
         """The graph of a model, as `torch.export` records it."""
         from .graphs import graph
 
-        drawn, stats = graph(model, input_to_model)
+        drawn, stats = graph(model, input_to_model, verbose, use_strict_trace)
         writer = self._get_file_writer()
         run = event_pb2.TaggedRunMetadata(tag="step1", run_metadata=stats.SerializeToString())
         writer.add_event(event_pb2.Event(graph_def=drawn.SerializeToString()))
@@ -192,6 +190,13 @@ class SummaryWriter:
 
     def __exit__(self, *error) -> None:
         self.close()
+
+
+def figure_to_image(figures: Any, close: bool = True) -> np.ndarray:
+    """The pixels of a figure of matplotlib in the order channel, height, width; of a list of figures, a batch of them."""
+    if isinstance(figures, list):
+        return np.stack([figure_to_image(figure, close) for figure in figures])
+    return np.moveaxis(_drawn(figures, close), 2, 0)
 
 
 def _drawn(figure: Any, close: bool) -> np.ndarray:
