@@ -135,7 +135,11 @@ ROWS: dict[str, dict[str, str]] = {
         "set_verbose_logger": "pullback.backward.switch:set_verbose_logger",
         "clear_cache": "pullback.backward.switch:clear_cache",
     },
-    "torch._dynamo.backends": {"registry": "torch._dynamo.backends.registry:"},
+    "torch._dynamo.backends": {n: f"torch._dynamo.backends.{n}:" for n in ("common", "debugging", "registry")},
+    "torch._dynamo.backends.common": {
+        **{name: f"pullback.joint.compilers:{name}" for name in ("AotAutograd", "aot_autograd")},
+        **{name: f"pullback.compat.dynamo_names:{name}" for name in ("device_from_inputs", "dtype_from_inputs")},
+    },
     "torch._dynamo.backends.registry": {
         "lookup_backend": "pullback.capture.front.backends:lookup_backend",
         "register_backend": "pullback.capture.front.backends:register_backend",

@@ -127,3 +127,20 @@ def _debug_get_cache_entry_list(code: Any) -> list:
 def unsupported(first: Any, second: Any) -> Any:
     """The second argument; graphs end before the call."""
     return second
+
+
+def device_from_inputs(example_inputs: Any) -> Device:
+    """The device of the first tensor among the inputs of a graph; RuntimeError where there is none."""
+    return _first_tensor(example_inputs).device
+
+
+def dtype_from_inputs(example_inputs: Any) -> Any:
+    """The dtype of the first tensor among the inputs of a graph; RuntimeError where there is none."""
+    return _first_tensor(example_inputs).dtype
+
+
+def _first_tensor(example_inputs: Any) -> Tensor:
+    for value in example_inputs:
+        if isinstance(value, Tensor):
+            return value
+    raise RuntimeError("the graph has no tensor among its inputs")

@@ -187,7 +187,12 @@ class Tensor(TensorMethods):
     def is_mkldnn(self) -> bool:
         return bool(self._keys & OPAQUE)
 
-    is_quantized = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = False
+    @property
+    def is_quantized(self) -> bool:
+        """Quantized tensors, and those of devices that are not there: never."""
+        return False
+
+    is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = is_quantized
 
     def dim(self) -> int:
         return self._array.ndim

@@ -6,11 +6,13 @@ A compiler takes a graph and example inputs and gives a callable. A *boxed* call
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..capture.front.backends import native_code
+from ..core.logs import logger
 from ..graph import GraphModule
 from ..nn.module import Module
-from .aot import aot_function, aot_module, make_boxed_func, nop
+from .aot import aot_function, aot_module, aot_module_simplified, make_boxed_func, nop
 from .partition import min_cut_rematerialization_partition
 
 
@@ -43,6 +45,29 @@ def memory_efficient_fusion(fn: Callable | Module, **options) -> Callable | Modu
     """A function or module as native code, which computes again in the backward what is cheap to compute."""
     given = {"fw_compiler": native, "partition_fn": min_cut_rematerialization_partition, **options}
     return aot_module(fn, **given) if isinstance(fn, Module) else aot_function(fn, **given)
+
+
+class AotAutograd:
+    """A backend for `torch.compile`: captured graphs, forward and backward, by the compilers and options of
+    `aot_module_simplified` that it is made with."""
+
+    def __init__(self, **kwargs: Any):
+        if "fw_compiler" not in kwargs:
+            raise TypeError(f"aot_autograd: fw_compiler is missing; got {', '.join(kwargs) or 'nothing'}")
+        self.__name__ = "compiler_fn"
+        self.kwargs = kwargs
+
+    def __call__(self, module: GraphModule, example_inputs: list, **options: Any) -> Callable:
+        if options:
+            logger("aot").warning("aot_autograd: the options %s are not used", sorted(options))
+        if callable(table := self.kwargs.get("decompositions")):
+            self.kwargs["decompositions"] = table()
+        return aot_module_simplified(module, example_inputs, **self.kwargs)
+
+
+def aot_autograd(**kwargs: Any) -> AotAutograd:
+    """The backend that hands graphs of forward and backward to compilers: `aot_autograd(fw_compiler=compiler)`."""
+    return AotAutograd(**kwargs)
 
 
 boxed_nop = make_boxed_compiler(nop)

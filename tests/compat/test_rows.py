@@ -16,12 +16,13 @@ for module, rows in table.PRIVATE.items():
             table._resolve(home)
             getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
-            lost.append(f"{module}.{name} -> {home}: {error}")
+            if "needs the package" not in str(error):  # tensorboard's, where that is not installed
+                lost.append(f"{module}.{name} -> {home}: {error}")
 for module, home in table.RENAMED.items():
     try:
         importlib.import_module(module)
     except ImportError as error:
-        if "needs the package" not in str(error):  # tensorboard's, where that is not installed
+        if "needs the package" not in str(error):
             lost.append(f"{module} -> {home}: {error}")
 print(*lost, sep="\\n", end="")
 """

@@ -97,3 +97,10 @@ def test_dir_lists_what_the_tensor_has():
     assert "_offsets" in dir(torch.nested.nested_tensor([x, torch.ones(3)], layout=torch.jagged))
     x.mine = 1
     assert {"mine", "shape"} <= set(dir(x))
+
+
+def test_questions_about_devices_are_descriptors():
+    """Subclasses wrap them by `Tensor.is_mps.__get__`, and functions of `__torch_function__` are compared with it."""
+    x = torch.ones(2)
+    for name in ("is_quantized", "is_mps", "is_xpu", "is_ipu", "is_xla", "is_vulkan", "is_maia", "is_mtia", "is_cuda"):
+        assert getattr(torch.Tensor, name).__get__(x) is getattr(x, name) is False

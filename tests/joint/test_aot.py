@@ -13,7 +13,7 @@ from pullback import nn
 from pullback.capture.fake.mode import FakeTensor
 from pullback.core.modes import ambient
 from pullback.joint.aot import aot_function, aot_module, aot_module_simplified, make_boxed_func, nop
-from pullback.joint.compilers import make_boxed_compiler, memory_efficient_fusion, nnc_jit, print_compile
+from pullback.joint.compilers import aot_autograd, make_boxed_compiler, memory_efficient_fusion, nnc_jit, print_compile
 from pullback.joint.config import config
 from pullback.joint.context import get_aot_compilation_context, get_aot_graph_name
 from pullback.joint.partition import default_partition, min_cut_rematerialization_partition
@@ -656,3 +656,18 @@ def test_compilers(capsys):
     aot_function(f, print_compile)(x)
     assert "torch.ops.aten.sin.default" in capsys.readouterr().out
     assert isinstance(memory_efficient_fusion(nn.Linear(2, 2))(torch.ones(1, 2)), torch.Tensor)
+
+
+def test_a_backend_of_compilers():
+    graphs = []
+
+    def compiler(module, inputs):
+        graphs.append([n.name for n in module.graph.nodes if n.op == "call_function"])
+        return make_boxed_func(module.forward)
+
+    x = torch.arange(3.0, requires_grad=True)
+    compiled = torch.compile(lambda x: (x.sin() * 2).sum(), backend=aot_autograd(fw_compiler=compiler))
+    torch.testing.assert_close(torch.autograd.grad(compiled(x), x)[0], 2 * x.cos())
+    assert len(graphs) == 2 and "sin" in graphs[0] and "cos" in graphs[1]
+    with pytest.raises(TypeError, match="fw_compiler is missing; got bw_compiler"):
+        aot_autograd(bw_compiler=compiler)
