@@ -96,7 +96,9 @@ def is_alias(found: importlib.metadata.Distribution) -> bool:
 def _check_removable() -> None:
     found = installed()
     if found is not None and not is_alias(found):
-        raise Refused(f"there is no alias here to remove: torch {found.version} ({found.locate_file('')}) is PyTorch itself.")
+        raise Refused(
+            f"there is no alias here to remove: torch {found.version} ({found.locate_file('')}) is PyTorch itself."
+        )
 
 
 def _check_free(site: Path) -> None:

@@ -60,7 +60,10 @@ def test_names_of_the_compiler():
         return x + 1
 
     inputs = [3, torch.ones(2, dtype=torch.float64)]
-    assert (dynamo_names.device_from_inputs(inputs).type, dynamo_names.dtype_from_inputs(inputs)) == ("cpu", torch.float64)
+    assert (dynamo_names.device_from_inputs(inputs).type, dynamo_names.dtype_from_inputs(inputs)) == (
+        "cpu",
+        torch.float64,
+    )
     with pytest.raises(RuntimeError, match="no tensor among its inputs"):
         dynamo_names.device_from_inputs([3])
     assert dynamo_names.innermost_fn(torch.compile(function)) is function

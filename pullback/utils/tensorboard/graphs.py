@@ -18,9 +18,7 @@ from tensorboard.compat.proto.versions_pb2 import VersionDef
 from ...core.layers import above
 
 
-def graph(
-    model: Any, args: Any, verbose: bool = False, use_strict_trace: bool = True
-) -> tuple[GraphDef, RunMetadata]:
+def graph(model: Any, args: Any, verbose: bool = False, use_strict_trace: bool = True) -> tuple[GraphDef, RunMetadata]:
     """`use_strict_trace` asks for nothing here: results that are dicts or lists are recorded either way."""
     inputs = tuple(args) if isinstance(args, tuple | list) else (args,)
     program = above.package().export.export(model, inputs)
