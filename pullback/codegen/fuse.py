@@ -16,6 +16,7 @@ from ..ops.lowering.expressions import Expr, reindex, rewrite
 from ..ops.lowering.loops import Awaited, Buffer, Call, Compute, Started, Value, locate, split_rows
 
 CHEAP, LARGEST = 6, 150  # costs: below, computed again for each reader; above, an expression grows no further
+LIGHT, LITTLE = 16, 8  # costs up to which what reads so many times less than it would write is computed again
 SERIAL = 1 << 15  # elements that one row may have if nothing else can be split over threads
 WINDOW = 12  # kernels back from the last in which a step that shares inputs looks for a place
 FAR = 64  # the same for small steps that share nothing
@@ -81,8 +82,16 @@ def _worth(source: Compute, step: Compute, kept: set[Buffer]) -> bool:
     repeated = math.prod(step.dims) > 2 * math.prod(source.dims)
     if expr.cost <= CHEAP and inputs <= 2 and not repeated:
         return True
+    if expr.cost <= LIGHT and not repeated and _reads_little(source):
+        return True
     alone = len(source.buffer.readers) == 1 and source.buffer not in kept
     return alone and (not repeated or expr.cost <= 2 * CHEAP)
+
+
+def _reads_little(source: Compute) -> bool:
+    """Whether a step spreads few numbers over many elements: a mask from a row's label, say."""
+    read = {e.args[0] for e in source.loads()}
+    return LITTLE * sum(b.size * b.dtype.itemsize for b in read) <= source.buffer.size * source.buffer.dtype.itemsize
 
 
 def _inlined(step: Compute, e: Expr, source: Compute) -> Compute | None:

@@ -3,16 +3,28 @@
 In: kernels and calls in order, and which buffers are the caller's. Out: an offset in bytes for each of ours, and the size of the
 arena. Places are multiples of 64 bytes. The large come first: greedy, lowest gap first.
 
+`in_parts` makes several arenas of it, each needed from some step on, when values that came in have been read for the last time and
+their memory is free.
+
 `overwrites` finds buffers whose last reader writes another one element by element: the two can be one, so that a product is
 made where its bias is added, in the memory of the result.
 """
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, combinations, pairwise
+from typing import Any
+
 from ..ops.lowering.loops import Buffer
 from .schedule import Nest
 
 ALIGNMENT = 64
+WORTH, MOST_CUTS = 16 << 20, 2  # bytes for which one more arena is made, and how many are
+MOST_CANDIDATES = 24  # steps that are looked at
 
 
 def lifetimes(order: list[tuple[set[Buffer], set[Buffer]]]) -> dict[Buffer, tuple[int, int]]:
@@ -25,23 +37,127 @@ def lifetimes(order: list[tuple[set[Buffer], set[Buffer]]]) -> dict[Buffer, tupl
     return spans
 
 
-def plan(order: list[tuple[set[Buffer], set[Buffer]]], outside: set[Buffer]) -> tuple[dict[Buffer, int], int]:
+Order = list[tuple[set[Buffer], set[Buffer]]]  # what each step writes and reads
+
+
+def plan(order: Order, outside: set[Buffer]) -> tuple[dict[Buffer, int], int]:
     """Offsets of the buffers that are not the caller's, and the size of the arena."""
     spans = {b: span for b, span in lifetimes(order).items() if b not in outside}
-    placed: list[tuple[int, int, int, int]] = []  # (start, end, first, last)
+    places = Places()
+    offsets = {b: places.take(b, *spans[b]) for b in _large_first(spans)}
+    return offsets, places.size
+
+
+@dataclass
+class Parts:
+    """Places in arenas that lie one after the other. The steps of part k begin at `cuts[k - 1]`; only then its arena is needed, and
+    what is in `dead[k - 1]` not any more."""
+
+    offsets: dict[Buffer, int]
+    arenas: list[int]  # their sizes
+    cuts: list[int]
+    dead: list[set[Buffer]]
+
+
+def in_parts(order: Order, outside: set[Buffer], dropped: set[Buffer]) -> Parts | None:
+    """Several arenas, where the most that is needed at once is then less by something that matters: `dropped` are values that came
+    in and that nobody needs after their last use. None where one arena will do."""
+    every = lifetimes(order)
+    spans = {b: span for b, span in every.items() if b not in outside}
+    ends = {b: every[b][1] + 1 for b in dropped if b in every}
+    cuts = best_cuts(len(order), spans, ends)
+    if not cuts:
+        return None
+    arenas: list[Places] = []
     offsets: dict[Buffer, int] = {}
-    total = 0
-    for b in sorted(spans, key=lambda b: (-bytes_of(b), spans[b])):
-        first, last = spans[b]
+    for begin, end in pairwise([0, *cuts, len(order)]):
+        arenas.append(Places(sum(a.size for a in arenas)))
+        for b in _large_first({b: span for b, span in spans.items() if begin <= span[0] < end}):
+            fits = (a.take(b, *spans[b], most=a.size) for a in arenas[:-1])
+            found = next((place for place in fits if place is not None), None)
+            offsets[b] = arenas[-1].take(b, *spans[b]) if found is None else found
+    dead = [{b for b, last in ends.items() if begin < last <= end} for begin, end in pairwise([0, *cuts])]
+    return Parts(offsets, [a.size for a in arenas], cuts, dead)
+
+
+def best_cuts(steps: int, spans: dict[Buffer, tuple[int, int]], ends: dict[Buffer, int]) -> list[int]:
+    """The steps at which to cut, so that least is needed at once; no more of them than is worth it."""
+    candidates = _few(sorted(end for end in set(ends.values()) if end < steps), ends)
+    in_use = functools.cache(functools.partial(_in_use, steps, spans))
+    if not candidates or in_use(0, steps) - in_use(0, candidates[0]) < WORTH:
+        return []  # what begins before anything has ended is needed in any case
+    most = functools.partial(_most, steps, in_use, _freed(ends))
+    best: tuple[int, ...] = ()
+    for count in range(1, MOST_CUTS + 1):
+        found = min(combinations(candidates, count), key=most, default=())
+        if most(best) - most(found) >= WORTH:
+            best = found
+    return list(best)
+
+
+def _freed(ends: dict[Buffer, int]) -> Counter[int]:
+    """How many bytes are free from each step on that were not before."""
+    result = Counter[int]()
+    for b, end in ends.items():
+        result[end] += bytes_of(b)
+    return result
+
+
+def _few(candidates: list[int], ends: dict[Buffer, int]) -> list[int]:
+    """Of steps at which something ends, those between which much does."""
+    freed = _freed(ends)
+    share, left, result = freed.total() // MOST_CANDIDATES, 0, []
+    for cut in candidates:
+        left += freed[cut]
+        if left >= share:
+            result.append(cut)
+            left = 0
+    return result
+
+
+def _most(steps: int, in_use: Callable[[int, int], int], freed: Counter[int], cuts: Sequence[int]) -> int:
+    """How many bytes are needed at once beyond those that come in, where parts begin at some steps."""
+    highest = total = 0
+    for begin, end in pairwise([0, *cuts, steps]):
+        total += in_use(begin, end)
+        highest = max(highest, total - sum(size for at, size in freed.items() if at <= begin))
+    return highest
+
+
+def _in_use(steps: int, spans: dict[Buffer, tuple[int, int]], begin: int, end: int) -> int:
+    """How many bytes of what is first written by some steps are in use at once."""
+    changes = [0] * (steps + 1)
+    for b, (first, last) in spans.items():
+        if begin <= first < end:
+            changes[first] += bytes_of(b)
+            changes[last + 1] -= bytes_of(b)
+    return max(accumulate(changes))
+
+
+class Places:
+    """Memory of as many bytes as it takes, from `base` on: each buffer is somewhere while it is used, no two at once in one place."""
+
+    def __init__(self, base: int = 0) -> None:
+        self.base = base
+        self.taken: list[tuple[int, int, int, int]] = []  # (start, end, first, last)
+        self.size = 0
+
+    def take(self, b: Buffer, first: int, last: int, most: int | None = None) -> Any:
+        """The lowest place for a buffer; None where it would end after `most`."""
         start, size = 0, bytes_of(b)
-        for low, high, _, _ in sorted(p for p in placed if p[2] <= last and first <= p[3]):
+        for low, high, _, _ in sorted(p for p in self.taken if p[2] <= last and first <= p[3]):
             if start + size <= low:
                 break
             start = max(start, high)
-        offsets[b] = start
-        placed.append((start, start + size, first, last))
-        total = max(total, start + size)
-    return offsets, total
+        if most is not None and start + size > most:
+            return None
+        self.taken.append((start, start + size, first, last))
+        self.size = max(self.size, start + size)
+        return self.base + start
+
+
+def _large_first(spans: dict[Buffer, tuple[int, int]]) -> list[Buffer]:
+    return sorted(spans, key=lambda b: (-bytes_of(b), spans[b]))
 
 
 def in_use(order: list[tuple[set[Buffer], set[Buffer]]], given: set[Buffer], kept: set[Buffer]) -> list[int]:

@@ -45,7 +45,11 @@ class Native:
         self.attributes = [n for n in module.graph.nodes if n.op == "get_attr"]
         self.output = module.graph.output_node().args[0]
         self.dying = last_uses(self.stages, module.graph.output_node())
+        for stage, dying in zip(self.stages, self.dying, strict=True):
+            stage.dying = dying
         self.run: Callable = self.in_stages
+        # the same of a list, which may be emptied: an argument that the list alone has lives until its last use
+        self.consume: Callable[[list], object] = self.staged
 
     @property
     def source(self) -> str:
@@ -65,9 +69,10 @@ class Native:
         for segment in self.segments:
             segment.build()
         if self._one_call():
-            self.run = runner(self)
+            self.run = run = runner(self)
+            self.consume = lambda args: run(*args)
         elif self._direct():
-            self.run = self.segments[0].direct(self)
+            self.run, self.consume = self.segments[0].direct(self), self.segments[0].consuming(self)
 
     def _one_call(self) -> bool:
         """Whether the graph is one segment, of placeholders alone, that a function can be written for."""
@@ -91,9 +96,13 @@ class Native:
         return self.module(*args)
 
     def in_stages(self, *args):
+        return self.staged(list(args))
+
+    def staged(self, args: list):
         if ambient.mode >= LISTENING:
             return self.module(*args)
         values: dict[Node, object] = dict(zip(self.placeholders, args, strict=True))
+        args.clear()
         for node in self.attributes:
             values[node] = attribute(self.module, node.target)
         for stage, dying in zip(self.stages, self.dying, strict=True):

@@ -7,7 +7,8 @@ nodes run as operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,9 +37,19 @@ class Operators:
 
     def __init__(self, nodes: list[Node]):
         self.nodes = nodes
+        self.dying: Sequence[Node] = ()  # values that nobody needs after it
 
     def run(self, values: dict) -> None:
-        run_nodes(self.nodes, values)
+        for node, last in zip(self.nodes, self.last_uses, strict=True):
+            run_nodes([node], values)
+            for n in last:
+                values.pop(n, None)
+
+    @functools.cached_property
+    def last_uses(self) -> list[list[Node]]:
+        """Per node, what nobody needs after it."""
+        last = {i: n for n in self.nodes for i in (n, *n.all_input_nodes)}
+        return [[i for i in self.dying if last.get(i) is n] for n in self.nodes]
 
 
 def run_nodes(nodes: list[Node], values: dict) -> None:
@@ -95,6 +106,7 @@ class Segment:
 
     lowering = Lowering
     one_call = True  # whether a graph that is one segment can be called by a function written for it: see `runner`
+    dying: Sequence[Node] = ()  # values that nobody needs after it
 
     def __init__(self, nodes: list[Node], wanted: list[Node], lowered: Lowering | None = None):
         self.nodes, self.wanted = nodes, wanted
@@ -145,6 +157,10 @@ class Segment:
 
     def direct(self, program: Any) -> Callable:
         """A function for a graph that is this segment alone, where segments of this kind can be called so."""
+        raise NotImplementedError
+
+    def consuming(self, program: Any) -> Callable[[list], Any]:
+        """The same of a list of arguments, which it may empty."""
         raise NotImplementedError
 
     def ready(self, *arrays: Any) -> bool:

@@ -400,16 +400,25 @@ def aot_module_simplified(
     with contextlib.suppress(AliasedWrite):  # it is compiled when it is first called, on tensors that know their bases
         known.append(compile_flat(flat_fn, [*_state(mod), *args], using))
 
-    def forward(*runtime_args):
-        flat = [*[table[name] for table, name in homes], *runtime_args]
+    def found(flat: list) -> FlatCall:
         for result in known:
             if begins_there(result, flat):
-                break
-        else:
-            result = compile_flat(flat_fn, flat, using)
-            known.append(result)
+                return result
+        known.append(compile_flat(flat_fn, flat, using))
+        return known[-1]
+
+    def forward(*runtime_args):
+        flat = [*[table[name] for table, name in homes], *runtime_args]
+        result = found(flat)
         return tree.tree_unflatten(result(flat), result.joint.out_spec)
 
+    def consume(runtime_args: list):
+        flat = [*[table[name] for table, name in homes], *runtime_args]
+        runtime_args.clear()
+        result = found(flat)
+        return tree.tree_unflatten(result.consume(flat), result.joint.out_spec)
+
+    forward.consume = consume  # type: ignore[attr-defined]
     return forward
 
 

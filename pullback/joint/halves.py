@@ -145,6 +145,8 @@ def divide(halves: Halves, may_save: Callable[[Node], bool]) -> tuple[GraphModul
     bw_nodes = backward_order([n for n in halves.nodes if n in reached and n._op != "placeholder"], kept, again)
     fw = extract(halves.joint, halves.primals, fw_nodes, [*halves.fwd_outputs, *saved], replay.forward)
     bw = extract(halves.joint, [*saved, *halves.tangents], bw_nodes, halves.bwd_outputs, replay.backward)
+    for node, taken in zip(saved, bw.graph.nodes, strict=False):
+        taken.meta["saved"] = node._op != "placeholder"  # nobody but the backward has it: it may go after its last use
     return fw, bw
 
 

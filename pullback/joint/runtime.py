@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..autograd.dependencies import branching
+from ..capture.front.boxing import consumed
 from ..capture.shapes.expressions import evaluate
 from ..capture.trace.subclasses import parts_of
 from ..core import modes, tree
@@ -110,11 +111,18 @@ class Compiled:
         return {i for i, node in enumerate(n for n in graph.nodes if n.op == "placeholder") if node in read}
 
     def __call__(self, args: list) -> list:
+        return self._run(args, False)
+
+    def consume(self, args: list) -> list:
+        """The same, where the list is this call's to empty: arguments that nothing but the graph needs live until their last use."""
+        return self._run(args, self.plain and self.backward is None)
+
+    def _run(self, args: list, taken: bool) -> list:
         if self.misshaped:
             self._refuse_misshaped(args)
         before = ambient.change(modes.GRAD | modes.AUTOCAST)  # the graphs have the casts already
         try:
-            result = self.forward(*args)
+            result = consumed(self.forward, args) if taken else self.forward(*args)
         except Exception as error:
             note_users_line(error)
             raise
@@ -234,6 +242,10 @@ class FlatCall:
 
     def __call__(self, args: list) -> Sequence:
         return self.call(args)
+
+    def consume(self, args: list) -> Sequence:
+        """The same, where the list is this call's to empty."""
+        return consumed(self.call, args) if self.call is self.compiled else self.call(args)
 
     def called_by(self, call: Callable[[list], Sequence]) -> FlatCall:
         """The same function, called another way."""
@@ -371,9 +383,13 @@ class CompiledFunctionBackward(Node):
         ran = fewer or compiled
         backward = ran.backward_module if inlined else ran.backward  # whoever captures this compiles it himself
         assert backward is not None, "a function without a backward leaves no history"
+        given = [*saved, *tangents]
+        del saved, tangents
+        if ambient.tasks and ambient.tasks[-1].node is self and not ambient.tasks[-1].keep_graph:
+            self.saved = None  # nobody will ask for them again: they live until their last use
         before = ambient.change(modes.AUTOCAST)
         try:
-            out = backward(*saved, *tangents)
+            out = consumed(backward, given)
             return self._write_targets(out) if self.targets else out
         except Exception as error:
             note_users_line(error)

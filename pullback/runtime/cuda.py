@@ -72,6 +72,13 @@ def _compiled(nvrtc, text: str, options: tuple[str, ...]) -> bytes:
         nvrtc.destroyProgram(program)
 
 
+class Part:
+    """Entries of a plan between two cuts, and its graphs, where some are wanted."""
+
+    def __init__(self, plan: Plan):
+        self.plan, self.replays = plan, Replays()
+
+
 class Program:
     """The functions of a source on a device, and the plan that calls them by `api`. `owner` keeps them loaded; `replays` are its
     graphs, where some are wanted."""
@@ -80,6 +87,7 @@ class Program:
         self.plan, self.api, self.owner = plan, api, owner
         self.replays: Replays | None = None
         self.arenas: dict[int, Any] | None = None  # by stream, where they are kept from one run to the next
+        self.parts: list[Part] = [Part(part) for part in plan.parts()] if plan.cuts else []
         self.convolutions = Convolutions(plan.convolutions) if plan.convolutions else None
         self.functions = (ctypes.c_void_p * max(len(functions), 1))(*functions)
 
@@ -198,22 +206,42 @@ class Machine:
         span = 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) // array.itemsize
         return self.as_strided(array, (span,), (array.itemsize,)).copy()
 
-    def run(self, program: Program, addresses: list[int], tf32: bool) -> None:
-        """One run of a plan, on the stream in use; by a graph, where one was made for these addresses."""
+    def run(self, program: Program, addresses: list[int], tf32: bool, release: Callable | None = None) -> None:
+        """One run of a plan, on the stream in use; by a graph, where one was made for these addresses. `release(k)` lets go of what is
+        not needed after part k of the plan."""
         self.check()
         cupy, plan = self.cupy, program.plan
         with self.in_use():
             stream = cupy.cuda.get_current_stream()
+            if release is not None and program.parts and program.arenas is None and not process.cuda_captures:
+                self.run_in_parts(program, addresses, tf32, stream, release)
+                return
             memory = self.arena_of(program, stream.ptr) if plan.arena else None  # kept until all is in the stream
             arena = memory.ptr if memory is not None else 0
-            if program.replays is not None and not process.cuda_captures:
-                switches = None if program.convolutions is None else program.convolutions.current()
-                name = (*addresses, arena, stream.ptr, tf32, switches)
-                graph = program.replays.find(name, lambda: self.captured(program, addresses, arena, stream, tf32))
-                if graph is not None:
-                    graph.launch(stream)
-                    return
-            self.launch(program, plan.slots(addresses, self.shared.ptr, arena), stream.ptr, tf32)
+            self.run_part(program, program, addresses, (arena,), stream, tf32)
+
+    def run_in_parts(self, program: Program, addresses: list[int], tf32: bool, stream: Any, release: Callable) -> None:
+        """A run whose arenas are allocated one after the other: what was let go of before is free then."""
+        memory: list[Any] = []  # kept until all is in the stream
+        for k, part in enumerate(program.parts):
+            memory.append(self.cupy.cuda.alloc(program.plan.arenas[k]))
+            self.run_part(program, part, addresses, tuple([m.ptr for m in memory]), stream, tf32)
+            release(k)
+
+    def run_part(
+        self, program: Program, part: Part | Program, addresses: list[int], arenas: tuple[int, ...], stream: Any, tf32: bool
+    ) -> None:  # fmt: skip
+        """The entries of a part, or all of them."""
+        slots = lambda: program.plan.slots(addresses, self.shared.ptr, *arenas)
+        if program.replays is not None and part.replays is not None and not process.cuda_captures:
+            switches = None if program.convolutions is None else program.convolutions.current()
+            name = (*addresses, *arenas, stream.ptr, tf32, switches)
+            make = lambda: self.captured(program, part.plan, slots(), stream, tf32)
+            graph = part.replays.find(name, make)
+            if graph is not None:
+                graph.launch(stream)
+                return
+        self.launch(program, slots(), stream.ptr, tf32, plan=part.plan)
 
     def arena_of(self, program: Program, stream: int) -> Any:
         """Memory for what a plan computes on its way: new, or that of the run before on this stream, which has it to itself."""
@@ -299,10 +327,9 @@ class Machine:
             best = min(best, cuda.get_elapsed_time(begun, ended) / 1e3)
         return best
 
-    def captured(self, program: Program, addresses: list[int], arena: int, stream: Any, tf32: bool) -> Any:
+    def captured(self, program: Program, plan: Plan, slots: np.ndarray, stream: Any, tf32: bool) -> Any:
         """The same launches as a graph. Products get memory of the stream that the graph will run on: no other stream uses it."""
-        slots = program.plan.slots(addresses, self.shared.ptr, arena)
-        make = lambda side, room: self.launch(program, slots, side, tf32, room, stream.ptr)
+        make = lambda side, room: self.launch(program, slots, side, tf32, room, stream.ptr, plan)
         return self.graph_of(stream.ptr, make)
 
     def graph_of(self, stream: int, launch: Callable[[int, tuple[int, int]], None]) -> Any:

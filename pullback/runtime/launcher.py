@@ -16,6 +16,7 @@ import ctypes
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -115,7 +116,8 @@ class Api(ctypes.Structure):
 
 @dataclass
 class Plan:
-    """See the module's docstring. `offsets` are places in the arena, in bytes, of the slots after inputs, outputs and the flag."""
+    """See the module's docstring. `offsets` are places in the arena, in bytes, of the slots after inputs, outputs and the flag. The
+    arena may be parts, of the sizes `arenas`: the second is needed from entry `cuts[0]` on, when the inputs `dead[0]` are not any more."""
 
     entries: list[list[int]]
     inputs: int
@@ -124,22 +126,38 @@ class Plan:
     arena: int
 
     convolutions: list = field(default_factory=list)  # of `cudnn.Convolution`
+    arenas: tuple[int, ...] = ()
+    cuts: tuple[int, ...] = ()
+    dead: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         self.numbers = np.array([x for e in self.entries for x in (len(e), *e)] or [0], np.int64)
         self.places = np.array(self.offsets, np.uint64)
+        self.starts = np.array([0, *accumulate(self.arenas[:-1])], np.uint64)
+        self.part = np.searchsorted(self.starts, self.places, side="right") - 1  # the arena of each place
+
+    def parts(self) -> list[Plan]:
+        """The entries between cuts, as plans to launch."""
+        ends = [0, *self.cuts, len(self.entries)]
+        return [Plan(self.entries[a:b], 0, 0, [], 0) for a, b in pairwise(ends)]
 
     @property
     def uses_products(self) -> bool:
         return any(e[0] in (1, 3) for e in self.entries)
 
-    def slots(self, addresses: list[int], flag: int, arena: int) -> np.ndarray:
-        """The table of addresses, of inputs and outputs in order, the flag, and the arena's places."""
+    def slots(self, addresses: list[int], flag: int, *arenas: int) -> np.ndarray:
+        """The table of addresses, of inputs and outputs in order, the flag, and places in the arena, or in as many of its parts as
+        are told: places in others are not to be used."""
         known = len(addresses) + 1
         result = np.empty(known + len(self.offsets), np.uint64)
         result[: known - 1] = addresses
         result[known - 1] = flag
-        np.add(self.places, np.uint64(arena), out=result[known:])
+        if len(arenas) == 1:
+            np.add(self.places, np.uint64(arenas[0]), out=result[known:])
+        else:
+            bases = np.zeros(len(self.starts), np.uint64)
+            bases[: len(arenas)] = arenas
+            result[known:] = bases[self.part] + (self.places - self.starts[self.part])
         return result
 
 

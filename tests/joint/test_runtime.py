@@ -7,7 +7,9 @@ import threading
 import pytest
 
 import pullback as torch
+from pullback.autograd.engine import current_node
 from pullback.capture.front.config import config as capture_config
+from pullback.joint.aot import aot_function
 from pullback.joint.config import config
 from pullback.joint.runtime import CompiledFunctionBackward
 
@@ -406,3 +408,28 @@ def test_what_gradients_depend_on_is_copied():
     assert not y.grad_fn.compiled.replaced
     (g,) = torch.autograd.grad(y, x, create_graph=True)
     assert g.equal(torch.ones(3)) and factor.equal(torch.full((3,), 2.0))
+
+
+def test_saved_values_go_with_a_backward_that_keeps_no_graph():
+    """They are the compiled backward's to take; where the graph is kept, they stay for the next run."""
+    taken = []
+
+    class Consuming:
+        def __init__(self, module):
+            self.module = module
+
+        def __call__(self, *args):
+            return self.module(*args)
+
+        def consume(self, args):
+            taken.append(current_node().saved is None)
+            return self.module(*args)
+
+    f = aot_function(lambda x: (x.sin() * x).exp(), lambda m, inputs: m, lambda m, inputs: Consuming(m))
+    x = torch.randn(5, requires_grad=True)
+    out = f(x)
+    (first,) = torch.autograd.grad(out.sum(), x, retain_graph=True)
+    (second,) = torch.autograd.grad(out.sum(), x)
+    assert taken == [False, True] and torch.equal(first, second)
+    with pytest.raises(RuntimeError, match="second time"):
+        out.sum().backward()

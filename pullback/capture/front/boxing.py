@@ -84,6 +84,13 @@ def takes_lists(run: Callable) -> Callable:
             given += a if type(a) is list else (a,)
             if type(a) is list:
                 a.clear()
-        return run(*given)
+        return consumed(run, given)
 
     return call
+
+
+def consumed(run: Callable, values: list):
+    """A call with the values of a list. Where `run` has a way to take them from the list (`consume`), which it empties, each lives until
+    its last use."""
+    take = getattr(run, "consume", None)
+    return run(*values) if take is None else take(values)

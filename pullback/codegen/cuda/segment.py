@@ -41,7 +41,8 @@ class CudaSegment(Segment):
     source: CudaSource
 
     def write(self, steps: list, inputs: list[Value], outputs: list, fusing: bool) -> CudaSource:
-        return write(steps, inputs, outputs, fusing)
+        saved = {v.buffer for n, v in zip(self.given, inputs, strict=True) if n.meta.get("saved")}
+        return write(steps, inputs, outputs, fusing, saved)
 
     def where(self) -> device:
         """The device of this segment's tensors."""
@@ -67,19 +68,26 @@ class CudaSegment(Segment):
         self.few = [stable or b.size * b.dtype.itemsize <= SMALL for b in self.source.outputs]
         self.kinds = [(m.shape, np.dtype(m.dtype.numpy)) for m in self.makers]
         few = self.in_c and self.program.replays is None
+        returned = {at for kind, at, _ in self.places if kind == "given"}
+        self.freed = [[k for k in dead if k not in returned] for dead in (*self.source.plan.dead, ())]
         self.in_one = self.native_call(tuple(range(len(self.given))), tuple(self.news)) if few else None
 
     def run(self, values: dict) -> None:
-        found = self.call([values[n] for n in self.given])
-        if found is None:
+        tensors = [values[n] for n in self.given]
+        if not self.callable_with(tensors):
             run_nodes(self.nodes, values)
-        else:
-            values.update(zip(self.results, found, strict=True))
+            return
+        if self.program.parts:
+            for n in self.dying:  # whatever of it is an argument is now in `tensors` alone
+                values.pop(n, None)
+        values.update(zip(self.results, self.called(tensors), strict=True))
 
-    def call(self, tensors: list) -> list | None:
-        """The values of `results`; None where an argument does not fit, and nothing was done."""
-        if self.others or not self.all_fit(tensors):
-            return None
+    def callable_with(self, tensors: list) -> bool:
+        """Whether arguments are what was compiled for."""
+        return not self.others and self.all_fit(tensors)
+
+    def called(self, tensors: list) -> list:
+        """The values of `results`. Arguments that are not needed any more leave the list before the call ends."""
         if self.in_one is not None:
             result = native.run(self.in_one, tensors)
             if result is not NotImplemented:
@@ -89,7 +97,12 @@ class CudaSegment(Segment):
         if not self.empty:
             addresses, copies = self.addresses(tensors)
             addresses += [self.on.address(o) for o in outs]
-            self.on.run(self.program, addresses, process.matmul_precision != "highest")
+
+            def release(part: int) -> None:
+                for k in self.freed[part]:
+                    tensors[k] = None
+
+            self.on.run(self.program, addresses, process.matmul_precision != "highest", release)
             del copies  # kept until all is in the stream
         news = [wrap(o, m.dtype, self.device) for m, o in zip(self.makers, outs, strict=True)]
         return [
@@ -165,21 +178,31 @@ class CudaSegment(Segment):
 
     def direct(self, program) -> Callable:
         """A function that takes what a graph takes which is this segment and no more."""
+        consume = self.consuming(program)
+        return lambda *args: consume(list(args))
+
+    def consuming(self, program) -> Callable:
+        """The same of a list, which is empty when arguments that are not needed any more are let go of."""
         places = [program.placeholders.index(n) for n in self.given]
         which = {n: k for k, n in enumerate(self.results)}
         single = isinstance(program.output, Node)
         flat = (program.output,) if single else program.output
         wanted = [(True, which[n]) if n in which else (False, program.placeholders.index(n)) for n in flat]
+        passed = [k for computed, k in wanted if not computed]
         kind = None if single else type(program.output)
 
-        def run(*args):
-            found = self.call([args[k] for k in places]) if ambient.mode < LISTENING else None
-            if found is None:
-                return program.in_stages(*args)
-            out = [found[k] if computed else args[k] for computed, k in wanted]
+        def consume(args: list):
+            tensors = [args[k] for k in places]
+            if ambient.mode >= LISTENING or not self.callable_with(tensors):
+                del tensors
+                return program.staged(args)
+            same = {k: args[k] for k in passed}
+            args.clear()
+            found = self.called(tensors)
+            out = [found[k] if computed else same[k] for computed, k in wanted]
             return out[0] if kind is None else kind(out)
 
-        return run
+        return consume
 
     def fits(self, t: Tensor, expected: tuple) -> bool:
         """Whether an argument is what was compiled for."""

@@ -7,7 +7,7 @@ flag of indices out of bounds, then places in one arena.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...core import dtype as dtypes
 from ...core.events import listeners
@@ -15,7 +15,7 @@ from ...ops.lowering.loops import Buffer, Call, Convolved, Launched, Product, Va
 from ...runtime.launcher import Plan
 from ..describe import describe
 from ..fuse import group, inline
-from ..memory import in_use
+from ..memory import in_parts, in_use
 from ..memory import plan as arena_of
 from ..schedule import schedule
 from ..source import matrix_of, needed_outside, readers_of
@@ -56,8 +56,11 @@ class CudaSource:
         return self.functions[entry[1]]
 
 
-def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> CudaSource:
-    """The CUDA file of some steps. `inputs` are the values that come in, each on a buffer of its own."""
+def write(
+    steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True, dropped: set[Buffer] | None = None
+) -> CudaSource:
+    """The CUDA file of some steps. `inputs` are the values that come in, each on a buffer of its own; those on `dropped` are nobody's
+    after their last use."""
     kept, fed = set(outputs), {v.buffer for v in inputs}
     steps = inline(steps, kept) if fusing else [s if isinstance(s, Call) else s.squeezed() for s in steps]
     order = group(steps, fusing, BESIDE)
@@ -81,11 +84,15 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
         launch = CudaPrinter(nest, bad, needed).launch()
         items.append(launch)
         flow.append((nest.stored, {b for b in launch.buffers if b is not bad} - nest.stored))
-    offsets, arena = arena_of(flow, fed | kept)
+    parts = in_parts(flow, fed | kept, dropped - kept) if dropped else None
+    offsets, arena = arena_of(flow, fed | kept) if parts is None else (parts.offsets, sum(parts.arenas))
     slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
     names, functions, entries = _entries(items, slots)
     convolutions = [item.prepared for item in items if isinstance(item, Convolved)]
     plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena, convolutions)
+    if parts is not None:
+        dead = [tuple(k for k, v in enumerate(inputs) if v.buffer in gone) for gone in parts.dead]
+        plan = replace(plan, arenas=tuple(parts.arenas), cuts=tuple(parts.cuts), dead=tuple(dead))
     described = [describe(item) for item in order]
     heard = (order, in_use(flow, fed, kept)) if listeners else ([], [])
     more = dict.fromkeys(item.prelude for item in order if isinstance(item, Launched))

@@ -43,7 +43,8 @@ def test_the_backend_gets_one_list(module):
     assert isinstance(examples[0], list) and isinstance(first.meta["example_value"], list)
 
 
-def test_a_tensor_dies_at_its_last_use():
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_a_tensor_dies_at_its_last_use(backend):
     alive = []
 
     @torch.library.custom_op("boxing::look", mutates_args=())
@@ -54,7 +55,7 @@ def test_a_tensor_dies_at_its_last_use():
     look.register_fake(lambda t: torch.empty_like(t))
     result = symbolic_trace(lambda inputs: torch.ops.boxing.look(torch.ops.boxing.look(inputs[0]) + 1))
     set_locals_to_steal(result, ["inputs"])
-    f = torch.compile(result, backend="eager")
+    f = torch.compile(result, backend=backend)
     for _ in range(2):
         inputs = [torch.ones(3)]
         known = weakref.ref(inputs[0])

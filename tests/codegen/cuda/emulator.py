@@ -263,16 +263,21 @@ class EmulatedMachine(Machine):
     def address(array: np.ndarray) -> int:
         return array.ctypes.data
 
-    def run(self, program: Program, addresses: list[int], tf32: bool) -> None:
+    def run(self, program: Program, addresses: list[int], tf32: bool, release=None) -> None:
         self.check()
-        plan = program.plan
-        arena = np.full(plan.arena + 64, 0x55, np.uint8)
-        slots = plan.slots(addresses, self.flag.ctypes.data, arena.ctypes.data + -arena.ctypes.data % 64)
-        wrong = launcher()(
-            plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(program.api),
-            None, None, tf32, None, 0, None,
-        )  # fmt: skip
-        assert not wrong, wrong
+        arenas: list[np.ndarray] = []
+        sizes = program.plan.arenas if release is not None and program.parts else (program.plan.arena,)
+        for k, plan in enumerate(program.plan.parts() if len(sizes) > 1 else (program.plan,)):
+            arenas.append(np.full(sizes[k] + 64, 0x55, np.uint8))
+            bases = [a.ctypes.data + -a.ctypes.data % 64 for a in arenas]
+            slots = program.plan.slots(addresses, self.flag.ctypes.data, *bases)
+            wrong = launcher()(
+                plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions,
+                ctypes.addressof(program.api), None, None, tf32, None, 0, None,
+            )  # fmt: skip
+            assert not wrong, wrong
+            if len(sizes) > 1:
+                release(k)
 
 
 class OnHost(CudaLowering):

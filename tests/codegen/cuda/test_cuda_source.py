@@ -118,6 +118,13 @@ def test_places_in_the_arena_do_not_meet(graph_of):
     assert table.tolist() == [10, 20, 30, 40, *[1000 + o for o in plan.offsets]]
 
 
+def test_arenas_of_parts_lie_where_they_are_said_to():
+    plan = Plan([[0, 0, 1, 32, 0]] * 3, 1, 0, [0, 64, 128, 192], 256, [], (128, 128), (2,), ((0,),))
+    assert plan.slots([10], 40, 1000).tolist() == [10, 40, 1000, 1064, 1128, 1192]
+    assert plan.slots([10], 40, 1000, 5000).tolist() == [10, 40, 1000, 1064, 5000, 5064]
+    assert [len(part.entries) for part in plan.parts()] == [2, 1]
+
+
 def test_a_plan_is_lengths_and_entries():
     plan = Plan([[0, 3, 1, 32, 2, 0, 1], [0, 4, 1, 32, 0]], 1, 1, [], 0)
     assert plan.numbers.tolist() == [7, 0, 3, 1, 32, 2, 0, 1, 5, 0, 4, 1, 32, 0] and not plan.uses_products

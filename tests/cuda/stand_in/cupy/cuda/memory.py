@@ -41,6 +41,9 @@ class MemoryHook:
         pass
 
 
+UNIT = 512  # bytes that CuPy's pool rounds up to
+
+
 class MemoryPool:
     def __init__(self):
         self.used = self.total = 0
@@ -48,6 +51,7 @@ class MemoryPool:
 
     def taken(self, nbytes: int) -> Block:
         block = Block()
+        nbytes = -(-nbytes // UNIT) * UNIT
         self.used += nbytes
         self.total = max(self.total, self.used)
         for hook in _hooks:
