@@ -170,6 +170,14 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch.distributed": {"GradBucket": "pullback.distributed.data_parallel:GradBucket"},
     "torch._C._distributed_c10d": {"GradBucket": "pullback.distributed.data_parallel:GradBucket"},
+    "torch.distributed._composable_state": {
+        "_State": f"{_TRAINING}:ModuleState",
+        "_get_module_state": f"{_TRAINING}:module_state",
+    },
+    "torch.distributed.fsdp._common_utils": {"_FSDPState": f"{_TRAINING}:FlatShardState"},
+    "torch.distributed._tensor.device_mesh": {
+        name: f"pullback.distributed.device_mesh:{name}" for name in ("DeviceMesh", "init_device_mesh")
+    },
     "torch.utils.tensorboard._pytorch_graph": {"graph": "pullback.utils.tensorboard.graphs:graph"},
     "torch.utils.tensorboard._convert_np": {"make_np": "pullback.utils.tensorboard.summary:as_array"},
     "torch.utils.tensorboard._utils": {"figure_to_image": "pullback.utils.tensorboard.writer:figure_to_image"},

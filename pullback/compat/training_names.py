@@ -109,6 +109,20 @@ class ScriptMethod:
         raise TypeError("ScriptMethod: methods of scripted modules are methods of Python; none can be made")
 
 
+class ModuleState:
+    """The base of what composable functions of PyTorch note about a module. Here those keep it in the module's class
+    (`FSDPModule`), so no module has such a state."""
+
+
+class FlatShardState(ModuleState):
+    """What `FullyShardedDataParallel` would note about a module: that class is not built here."""
+
+
+def module_state(module: Any) -> ModuleState | None:
+    """The state of a module, which none has here: see `ModuleState`."""
+    return None
+
+
 PUBLIC = sorted(name for name in dir(pullback) if not name.startswith("_"))  # `torch.__all__`
 FUNCTIONAL = [  # `torch.functional.__all__`
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "block_diag", "cdist",

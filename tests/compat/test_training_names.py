@@ -71,3 +71,8 @@ def test_small_ones():
         names.ScriptMethod()
     assert "nn" in names.PUBLIC and "Tensor" in names.PUBLIC and not any(n.startswith("_") for n in names.PUBLIC)
     assert all(callable(getattr(torch, name)) for name in names.FUNCTIONAL)
+
+
+def test_no_module_has_a_composable_state():
+    assert names.module_state(torch.nn.Linear(1, 1)) is None
+    assert issubclass(names.FlatShardState, names.ModuleState)

@@ -84,3 +84,53 @@ def test_checkpoints_say_what_does_not_fit(tmp_path):
         dcp.load({"a": torch.ones(4)}, checkpoint_id=tmp_path / "c")
     with pytest.raises(dcp.CheckpointException, match="is no checkpoint"):
         dcp.load({"a": torch.ones(4)}, checkpoint_id=tmp_path / "nothing")
+
+
+def test_checkpoints_tell_objects_what_they_hold(tmp_path):
+    """Modules and optimizers get their state by `load_state_dict`, numbers of an optimizer included."""
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    dcp.save({"model": model, "optimizer": optimizer, "epoch": 3}, checkpoint_id=tmp_path / "c")
+    other = torch.nn.Linear(2, 2)
+    fresh = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
+    other(torch.ones(1, 2)).sum().backward()
+    fresh.step()
+    state = {"model": other, "optimizer": fresh, "epoch": 0}
+    dcp.load(state, checkpoint_id=tmp_path / "c")
+    assert state["model"] is other and torch.equal(other.weight, model.weight)
+    assert fresh.param_groups[0]["lr"] == 0.5 and state["epoch"] == 3
+
+
+def test_a_checkpoint_is_written_while_the_program_goes_on(tmp_path):
+    state = {"a": torch.ones(3), "n": {"b": [1, 2]}}
+    future = dcp.async_save(state, checkpoint_id=tmp_path / "c", planner=dcp.DefaultSavePlanner())
+    state["a"].zero_()
+    state["n"]["b"].append(3)
+    saved = future.result().state_dict_metadata
+    assert saved["a"].size == (3,) and saved["a"].properties.dtype is torch.float32
+    assert isinstance(saved["n.b"], dcp.BytesStorageMetadata) and saved["a"].chunks[0].offsets == (0,)
+    dcp.load(state, checkpoint_id=tmp_path / "c")
+    assert state["a"].tolist() == [1, 1, 1] and state["n"]["b"] == [1, 2]
+    assert dcp.FileSystemReader(tmp_path / "c").read_metadata() == future.result()
+
+
+def test_planners_and_storages(tmp_path):
+    dcp.save({"a": torch.ones(3)}, checkpoint_id=tmp_path / "c")
+    state = {"a": torch.zeros(3), "z": torch.full((2,), 7.0), "k": 5}
+    dcp.load(state, checkpoint_id=tmp_path / "c", planner=dcp.DefaultLoadPlanner(allow_partial_load=True))
+    assert state["a"].tolist() == [1, 1, 1] and state["z"].tolist() == [7, 7] and state["k"] == 5
+
+    class Mine(dcp.DefaultSavePlanner, dcp.StorageWriter, dcp.StorageReader):
+        pass
+
+    with pytest.raises(NotImplementedError, match="planner must be None or a DefaultSavePlanner, got Mine"):
+        dcp.save({}, checkpoint_id=tmp_path / "d", planner=Mine())
+    with pytest.raises(NotImplementedError, match="storage_writer must be a FileSystemWriter, got Mine"):
+        dcp.save({}, storage_writer=Mine())
+    with pytest.raises(NotImplementedError, match="storage_reader must be a FileSystemReader, got Mine"):
+        dcp.load({}, storage_reader=Mine())
+    for kind in (dcp.DefaultSavePlanner, dcp.DefaultLoadPlanner):
+        with pytest.raises(NotImplementedError, match="flatten_state_dict=False"):
+            kind(flatten_state_dict=False)

@@ -10,6 +10,8 @@ from ...core.tensor import Tensor
 from ..collectives import barrier
 from ..groups import is_initialized
 from .entries import flattened, part
+from .planner import DefaultLoadPlanner, checked
+from .stateful import Stateful
 from .storage import CheckpointException, FileSystemReader
 
 
@@ -17,24 +19,42 @@ def load(
     state_dict: dict, *, checkpoint_id: str | os.PathLike | None = None, storage_reader: FileSystemReader | None = None,
     planner: Any = None, process_group: Any = None, no_dist: bool = False,
 ) -> None:  # fmt: skip
-    """Fill nested state, in place, from a checkpoint: tensors keep their shape and how they lie on ranks."""
-    if planner is not None:
-        raise NotImplementedError("checkpoint.load: planner: ranks read what overlaps with their parts")
-    if storage_reader is None and checkpoint_id is None:
+    """Fill nested state, in place, from a checkpoint: tensors keep their shape and how they lie on ranks. Objects with a
+    `state_dict`, such as modules and optimizers, are told by `load_state_dict`."""
+    partial = getattr(checked(planner, DefaultLoadPlanner, "checkpoint.load"), "allow_partial_load", False)
+    reader = _reader(checkpoint_id, storage_reader)
+    objects = {name: value for name, value in state_dict.items() if isinstance(value, Stateful)}
+    state = {**state_dict, **{name: value.state_dict() for name, value in objects.items()}}
+    _fill_all(flattened(state), reader, partial)
+    for name, value in objects.items():
+        value.load_state_dict(state.pop(name))
+    state_dict.update({name: value for name, value in state.items() if name not in objects})
+    if is_initialized() and not no_dist:
+        barrier(process_group)
+
+
+def _reader(path: Any, reader: Any) -> FileSystemReader:
+    if reader is None and path is None:
         raise ValueError("checkpoint.load: give checkpoint_id, the folder, or a storage_reader")
-    reader = storage_reader or FileSystemReader(checkpoint_id)
-    entries = reader.read_metadata()
-    wanted = flattened(state_dict)
+    if reader is not None and not isinstance(reader, FileSystemReader):
+        raise NotImplementedError(
+            f"checkpoint.load: storage_reader must be a FileSystemReader, got {type(reader).__name__}"
+        )
+    return reader or FileSystemReader(path)
+
+
+def _fill_all(wanted: dict, reader: FileSystemReader, partial: bool) -> None:
+    entries = reader.read_entries()
     missing = sorted(set(wanted) - set(entries))
-    if missing:
+    if missing and not partial:
         raise CheckpointException(f"Missing key in checkpoint state_dict: {', '.join(missing)}.")
     for name, (value, container, key) in wanted.items():
+        if name not in entries:
+            continue
         if isinstance(value, Tensor):
             _fill(name, value, entries[name], reader)
         else:
             container[key] = reader.read(entries[name]["file"], name)
-    if is_initialized() and not no_dist:
-        barrier(process_group)
 
 
 def _fill(name: str, target: Tensor, entry: dict, reader: FileSystemReader) -> None:

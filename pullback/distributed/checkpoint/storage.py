@@ -12,6 +12,7 @@ from typing import Any
 
 from ...serialization import load as load_file
 from ...serialization import save as save_file
+from .metadata import Metadata, described
 
 METADATA = ".metadata"
 
@@ -20,7 +21,15 @@ class CheckpointException(RuntimeError):
     """A checkpoint that cannot be read or written."""
 
 
-class FileSystemWriter:
+class StorageWriter:
+    """The base of what writes checkpoints."""
+
+
+class StorageReader:
+    """The base of what reads checkpoints."""
+
+
+class FileSystemWriter(StorageWriter):
     """Writes a checkpoint into a folder."""
 
     def __init__(self, path: str | os.PathLike, **options: Any):
@@ -41,14 +50,17 @@ class FileSystemWriter:
         os.replace(path + ".part", path)
 
 
-class FileSystemReader:
+class FileSystemReader(StorageReader):
     """Reads a checkpoint from a folder. Files are opened when something of them is wanted, and once."""
 
     def __init__(self, path: str | os.PathLike, **options: Any):
         self.path = os.fspath(path)
         self._files: dict[str, dict] = {}
 
-    def read_metadata(self) -> dict:
+    def read_metadata(self) -> Metadata:
+        return described(self.read_entries())
+
+    def read_entries(self) -> dict[str, dict]:
         try:
             with open(os.path.join(self.path, METADATA)) as file:
                 return json.load(file)["entries"]
