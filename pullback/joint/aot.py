@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..capture.fake.mode import FakeTensorMode, fake_mode_of
-from ..capture.front.boxing import takes_lists, unboxed
+from ..capture.front.boxing import boxed, takes_lists, unboxed
 from ..capture.shapes import ShapeEnv
 from ..capture.trace.make_fx import by_operator
 from ..capture.trace.subclasses import is_wrapper
@@ -26,7 +26,7 @@ from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import FAKE, Tensor
 from ..func.stateless import functional_call
-from ..graph import GraphModule
+from ..graph import Graph, GraphModule
 from ..nn.module import Module
 from .bases import OTHER_BASES, Place, base_of
 from .config import config
@@ -292,7 +292,28 @@ def callable_of(result) -> Callable:
     """A compiler's result as a function of positional arguments; "boxed" ones take a list, which they may empty."""
     if getattr(result, "_boxed_call", False):
         return lambda *args: result(list(args))
-    return result.run if isinstance(result, GraphModule) else result
+    return Run(result) if isinstance(result, GraphModule) else result
+
+
+class Run:
+    """A graph that no compiler has made anything else of. It runs by itself: no module hook hears of it."""
+
+    def __init__(self, module: GraphModule):
+        self.module = module
+
+    def __call__(self, *args):
+        return self.module.forward(*args)
+
+    def consume(self, args: list):
+        """The same of a list, which is emptied: each argument lives until its last use."""
+        return self.of_a_list.forward(args)
+
+    @functools.cached_property
+    def of_a_list(self) -> GraphModule:
+        graph = Graph()
+        graph.output(graph.graph_copy(self.module.graph, {}))
+        count = sum(n.op == "placeholder" for n in graph.nodes)
+        return boxed(GraphModule(self.module, graph), list(range(count)), [None] * count)[0]
 
 
 def differentiable_joint(results: int, using: Compilers, module: GraphModule) -> Callable:

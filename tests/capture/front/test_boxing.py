@@ -43,7 +43,7 @@ def test_the_backend_gets_one_list(module):
     assert isinstance(examples[0], list) and isinstance(first.meta["example_value"], list)
 
 
-@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_a_tensor_dies_at_its_last_use(backend):
     alive = []
 

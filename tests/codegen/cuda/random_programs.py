@@ -7,7 +7,7 @@ its operations from a generator of its own, so that it is the same program on ev
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pullback as torch
 import pullback.nn.functional as F
@@ -125,8 +125,17 @@ def attention(r, pool):
 
 
 def converted(r, pool):
-    x = _pick(r, pool)
-    return x.to(r.choice((torch.bfloat16, torch.float16, torch.float32, torch.float64))).to(x.dtype)
+    x, kind = _pick(r, pool), r.choice((torch.bfloat16, torch.float16, torch.float32, torch.float64))
+    pool.rounded.add(kind)
+    return x.to(kind).to(x.dtype)
+
+
+class Pool(list):
+    """What a program has computed, and the dtypes that it has rounded something to."""
+
+    def __init__(self, given):
+        super().__init__(given)
+        self.rounded: set = set()
 
 
 KINDS = (elementwise, joined, broadcast, reduced, rows, moved, products, places, images, attention, converted)
@@ -139,11 +148,12 @@ def program(seed: int, d: torch.dtype = torch.float32) -> tuple[Callable, list]:
     shapes = [tuple(r.choice(SIZES) for _ in range(r.choice((2, 2, 3)))) for _ in range(2)]
 
     def f(*given):
-        inside, pool = random.Random(seed + 1), list(given)
+        inside, pool = random.Random(seed + 1), Pool(given)
         for _ in range(LENGTH):
             result = inside.choice(KINDS)(inside, pool)
             if 0 < result.numel() < 1 << 15 and result.ndim:
                 pool.append(result)
+        f.rounded = pool.rounded
         return tuple(pool[-3:])
 
     return f, [torch.randn(s).to(d) for s in shapes]
@@ -155,6 +165,7 @@ def with_gradients(f: Callable) -> Callable:
     def g(*args):
         inputs = [a.detach().requires_grad_() for a in args]
         results = f(*inputs)
+        g.rounded = f.rounded
         live = [t for t in results if t.requires_grad]
         if not live:
             return tuple(results)
@@ -167,14 +178,15 @@ def with_gradients(f: Callable) -> Callable:
     return g
 
 
-def differs(got: tuple, want: tuple) -> str | None:
-    """What is wrong with results, compared with those in another place; None where nothing is."""
+def differs(got: tuple, want: tuple, rounded: Iterable[torch.dtype] = ()) -> str | None:
+    """What is wrong with results, compared with those in another place; None where nothing is. A number that is rounded to few bits on
+    the way may fall to either side: what was `rounded` to counts."""
     for n, (a, b) in enumerate(zip(got, want, strict=True)):
         a = a.cpu()
         if a.dtype is not b.dtype or a.shape != b.shape:
             return f"result {n} is {a.dtype} {tuple(a.shape)}, not {b.dtype} {tuple(b.shape)}"
         error = float((a.double() - b.double()).abs().max()) if a.numel() else 0.0
         scale = max(float(b.double().abs().max()) if b.numel() else 0.0, 0.1)
-        if not error <= TOLERANCE[b.dtype] * scale:
+        if not error <= max(TOLERANCE[d] for d in (b.dtype, *rounded)) * scale:
             return f"result {n} is off by {error} of {scale}"
     return None
