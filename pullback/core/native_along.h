@@ -254,22 +254,73 @@ static int NAME(first_few)(const T *x, Shape s, int descending, i64 keep, T *val
     return 1;
 }
 
-/* One element of each sorted row: the k-th (from 0), or the lower median where k is MEDIAN (a NaN wins) or NAN_MEDIAN (none counts). */
+/* The k-th smallest of n elements, none of them NaN, whose order is lost. */
+static T NAME(select)(T *v, i64 n, i64 k) {
+    i64 low = 0, high = n - 1;
+    while (high - low > 12) {
+        T a = v[low], b = v[low + (high - low) / 2], c = v[high];
+        T pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+        i64 i = low, j = high;
+        while (i <= j) {
+            while (v[i] < pivot) i++;
+            while (pivot < v[j]) j--;
+            if (i > j) break;
+            T other = v[i];
+            v[i++] = v[j];
+            v[j--] = other;
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            return pivot;
+    }
+    for (i64 i = low + 1; i <= high; i++) {
+        T x = v[i];
+        i64 j = i;
+        for (; j > low && x < v[j - 1]; j--) v[j] = v[j - 1];
+        v[j] = x;
+    }
+    return v[k];
+}
+
+/* Where the element is that a stable sort of a row puts at `rank`; -1 where it is to be `apart` and another equals it. `row` has `numbers`
+ * elements that are no NaN, of which `room` is a copy. */
+static i64 NAME(place_of_rank)(const T *row, i64 n, T *room, i64 numbers, i64 rank, int apart) {
+    i64 before = numbers, equal = n - numbers, at = 0;
+    T v = row[0];
+    if (rank < numbers) {
+        v = NAME(select)(room, numbers, rank);
+        before = equal = 0;
+        for (i64 j = 0; j < n; j++) {
+            before += row[j] < v;
+            equal += row[j] == v;
+        }
+    }
+    if (apart && equal > 1) return -1;
+    for (i64 skip = rank - before;; at++)
+        if ((rank < numbers ? row[at] == v : IS_NAN(row[at])) && !skip--) return at;
+}
+
+/* One element of each row as if sorted: the k-th (from 0), or the lower median where k is MEDIAN (a NaN wins) or NAN_MEDIAN (none counts). */
 static int NAME(chosen)(const T *x, Shape s, i64 k, int apart, T *values, i64 *places) {
-    NAME(Pair) pairs[2 * MOST_SORTED];
+    T row[MOST_SORTED], room[MOST_SORTED];
     for (i64 o = 0; o < s.outer; o++)
         for (i64 i = 0; i < s.inner; i++) {
-            i64 numbers = NAME(take_row)(x + o * s.n * s.inner + i, s, pairs), at = k;
-            NAME(order)(pairs, pairs + MOST_SORTED, s.n, 0);
-            if (apart) {
-                if (s.n - numbers > 1) return 0;
-                for (i64 j = 1; j < s.n; j++)
-                    if (pairs[j].value == pairs[j - 1].value) return 0;
+            const T *p = x + o * s.n * s.inner + i;
+            i64 numbers = 0, rank = k;
+            for (i64 j = 0; j < s.n; j++) {
+                row[j] = p[j * s.inner];
+                room[numbers] = row[j];
+                numbers += !IS_NAN(row[j]);
             }
-            if (k == MEDIAN) at = numbers < s.n ? numbers : (s.n - 1) / 2;
-            if (k == NAN_MEDIAN) at = numbers ? (numbers - 1) / 2 : 0;
-            values[o * s.inner + i] = pairs[at].value;
-            if (places) places[o * s.inner + i] = pairs[at].place;
+            if (k == MEDIAN) rank = numbers < s.n ? numbers : (s.n - 1) / 2;
+            if (k == NAN_MEDIAN) rank = numbers ? (numbers - 1) / 2 : 0;
+            i64 at = NAME(place_of_rank)(row, s.n, room, numbers, rank, apart);
+            if (at < 0) return 0;
+            values[o * s.inner + i] = row[at];
+            if (places) places[o * s.inner + i] = at;
         }
     return 1;
 }
@@ -313,26 +364,61 @@ CLONED static void NAME(spread)(const T *x, Shape s, double divisor, int root, T
         }
 }
 
-/* The logarithm of the sum of exponentials; the running one writes every partial result. */
+/* The logarithm of the sum of exponentials. The largest element need not be a NaN where there is one: the sum is. */
+INLINE T NAME(log_sum_of_row)(const T *p, i64 n) {
+    i64 whole = n / LANES * LANES;
+    T tops[LANES], top = p[0];
+    double sum = 0, lanes[LANES] = {0};
+    for (int l = 0; l < LANES; l++) tops[l] = top;
+    for (i64 k = 0; k < whole; k += LANES)
+        for (int l = 0; l < LANES; l++) tops[l] = p[k + l] > tops[l] ? p[k + l] : tops[l];
+    for (int l = 0; l < LANES; l++) top = tops[l] > top ? tops[l] : top;
+    for (i64 k = whole; k < n; k++) top = p[k] > top ? p[k] : top;
+    if (isinf(top)) top = 0;
+    for (i64 k = 0; k < whole; k += LANES) {
+        T terms[LANES];
+        for (int l = 0; l < LANES; l++) terms[l] = EXP(p[k + l] - top);
+        for (int l = 0; l < LANES; l++) lanes[l] += (double)terms[l];
+    }
+    for (i64 k = whole; k < n; k++) sum += (double)EXP(p[k] - top);
+    for (int l = 0; l < LANES; l++) sum += lanes[l];
+    return (T)(log(sum) + (double)top);
+}
+
+/* LANES columns side by side, whose rows are `step` apart. */
+INLINE void NAME(log_sum_of_columns)(const T *p, i64 n, i64 step, T *results) {
+    T tops[LANES];
+    double sums[LANES] = {0};
+    for (int l = 0; l < LANES; l++) tops[l] = p[l];
+    for (i64 k = 1; k < n; k++)
+        for (int l = 0; l < LANES; l++) tops[l] = p[k * step + l] > tops[l] ? p[k * step + l] : tops[l];
+    for (int l = 0; l < LANES; l++) tops[l] = isinf(tops[l]) ? 0 : tops[l];
+    for (i64 k = 0; k < n; k++) {
+        T terms[LANES];
+        for (int l = 0; l < LANES; l++) terms[l] = EXP(p[k * step + l] - tops[l]);
+        for (int l = 0; l < LANES; l++) sums[l] += (double)terms[l];
+    }
+    for (int l = 0; l < LANES; l++) results[l] = (T)(log(sums[l]) + (double)tops[l]);
+}
+
 CLONED static void NAME(log_sum)(const T *x, Shape s, T *results) {
-    for (i64 o = 0; o < s.outer; o++)
-        for (i64 i = 0; i < s.inner; i++) {
-            const T *p = x + o * s.n * s.inner + i;
-            T top = p[0];
-            for (i64 k = 1; k < s.n; k++)
-                if (p[k * s.inner] > top || IS_NAN(p[k * s.inner])) top = p[k * s.inner];
-            if (isinf(top)) top = 0;
-            double sum = 0, lanes[LANES] = {0};
-            i64 whole = s.n / LANES * LANES;
-            for (i64 k = 0; k < whole; k += LANES) {
-                T terms[LANES];
-                for (int l = 0; l < LANES; l++) terms[l] = p[(k + l) * s.inner] - top;
-                for (int l = 0; l < LANES; l++) lanes[l] += (double)EXP(terms[l]);
-            }
-            for (i64 k = whole; k < s.n; k++) sum += (double)EXP(p[k * s.inner] - top);
-            for (int l = 0; l < LANES; l++) sum += lanes[l];
-            results[o * s.inner + i] = (T)(log(sum) + (double)top);
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, results += s.inner) {
+        if (s.inner == 1) {
+            results[0] = NAME(log_sum_of_row)(x, s.n);
+            continue;
         }
+        i64 i = 0;
+        for (; i + LANES <= s.inner; i += LANES) NAME(log_sum_of_columns)(x + i, s.n, s.inner, results + i);
+        for (; i < s.inner; i++) {
+            const T *p = x + i;
+            T top = p[0];
+            for (i64 k = 1; k < s.n; k++) top = p[k * s.inner] > top ? p[k * s.inner] : top;
+            if (isinf(top)) top = 0;
+            double sum = 0;
+            for (i64 k = 0; k < s.n; k++) sum += (double)EXP(p[k * s.inner] - top);
+            results[i] = (T)(log(sum) + (double)top);
+        }
+    }
 }
 
 /* Norms of order 1, 2 and infinity (0: how many are not zero). */

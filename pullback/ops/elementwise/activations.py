@@ -118,7 +118,7 @@ def add_relu(self, other, alpha):
 
 # ---- shrinking
 def _check_lambd(self, lambd) -> None:
-    if not self.dtype.is_floating_point:
+    if not self.dtype.is_floating_point or 0 <= lambd <= 1:
         return
     name, largest = self.dtype.scalar_name, finfo(self.dtype).max
     if not 0 <= lambd <= largest:

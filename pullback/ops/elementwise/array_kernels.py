@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.dtype import by_numpy
+from ...core.elements import table
 from ..system.scalars import check_fits
 
 LARGE = 2048  # elements from which on many passes over an array are quicker than one slow one
@@ -59,8 +60,13 @@ def log1pexp(xp, x):
     xp.abs(x, out=out)
     xp.negative(out, out=out)
     xp.exp(out, out=out)
-    xp.log1p(out, out=out)
+    _log1p_of(xp)(out, out=out)
     return xp.add(out, xp.maximum(x, number(xp, 0, x)), out=out)
+
+
+def _log1p_of(xp):
+    """The ufunc in C, whose loop is vectorised; the array library's without it."""
+    return table.get("log1p.default", {}).get((), xp.log1p) if xp is np else xp.log1p
 
 
 def erf(xp, x):

@@ -327,9 +327,11 @@ def _bag_kernel(
     starts = offsets[:-1] if include_last_offset else offsets
     stop = int(offsets[-1]) if include_last_offset else indices.size
     bag = xp.searchsorted(starts, xp.arange(stop), side="right") - 1
-    kept = xp.flatnonzero(indices[:stop] != padding_idx)
-    chosen, owner = indices[kept], bag[kept]
-    factors = None if per_sample_weights is None else per_sample_weights[kept]
+    chosen, owner, factors = indices[:stop], bag, per_sample_weights
+    if padding_idx >= 0:
+        kept = xp.flatnonzero(chosen != padding_idx)
+        chosen, owner = chosen[kept], bag[kept]
+        factors = None if per_sample_weights is None else per_sample_weights[kept]
     sizes = xp.bincount(owner, minlength=starts.size)[: starts.size]
     out, largest = _sum_bags(xp, weight, chosen, factors, sizes, mode), None
     if out is None:

@@ -202,6 +202,8 @@ def _check_beta(beta) -> None:
 
 def _smooth(xp, x, t, beta):
     apart = xp.abs(x - t)
+    if beta == 1:
+        return _rounded_corner(xp, apart, beta)
     return xp.where(apart < beta, 0.5 * apart * apart / beta, apart - 0.5 * beta) if beta else apart
 
 
@@ -222,8 +224,15 @@ def _check_delta(delta) -> None:
 
 
 def _huber(xp, x, t, delta):
-    apart = xp.abs(x - t)
-    return xp.where(apart <= delta, 0.5 * apart * apart, delta * (apart - 0.5 * delta))
+    return _rounded_corner(xp, xp.abs(x - t), delta)
+
+
+def _rounded_corner(xp, apart, until):
+    """A parabola, and from `until` on a line: m * (apart - m / 2), where m is the smaller of both."""
+    near = xp.minimum(apart, until)
+    apart -= 0.5 * near
+    apart *= near
+    return apart
 
 
 huber_loss = fused_loss(
