@@ -18,7 +18,7 @@ EXTENSIONS = {
     "spatial": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "spatial"),
     "along": (f"{LOOPS} {ROUNDED}", "arrays types lanes elements along"),
     "places": ("-O3 -fwrapv", "arrays moves places"),
-    "shapes": ("-O2 -fwrapv", "arrays moves"),
+    "shapes": ("-O3 -fwrapv", "arrays moves"),
     "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves"),
     "fourier": (LOOPS, "arrays moves fourier"),
     "pools": ("-O2 -fwrapv", "arrays moves pools"),

@@ -296,6 +296,16 @@ static Shape shape_of(const Array *a, int dim) {
     return s;
 }
 
+/* Blocks at places, one after the other. */
+static void copy_chosen(char *y, const char *x, const i64 *at, i64 many, size_t block) {
+    if (block == 4)
+        for (i64 k = 0; k < many; k++) memcpy(y + k * 4, x + at[k] * 4, 4);
+    else if (block == 8)
+        for (i64 k = 0; k < many; k++) memcpy(y + k * 8, x + at[k] * 8, 8);
+    else
+        for (i64 k = 0; k < many; k++) memcpy(y + (size_t)k * block, x + (size_t)at[k] * block, block);
+}
+
 static PyObject *py_index_select(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
     NONE_UNLESS(a && index && is_small(a) && a->nd && index->nd == 1);
@@ -311,8 +321,7 @@ static PyObject *py_index_select(PyObject *self, PyObject *args) {
     shape[dim] = (Py_ssize_t)many;
     Array *r = new_array(a->nd, shape, kind(a));
     i64 block = s.inner * size_of(a);
-    for (i64 o = 0; r && o < s.outer; o++)
-        for (i64 k = 0; k < many; k++) memcpy(r->data + (o * many + k) * block, a->data + (o * s.n + at[k]) * block, (size_t)block);
+    for (i64 o = 0; r && o < s.outer; o++) copy_chosen(r->data + o * many * block, a->data + o * s.n * block, at, many, (size_t)block);
     give_room(at);
     return tensor_of(r);
 }
@@ -556,13 +565,6 @@ static PyObject *py_copy_(PyObject *self, PyObject *args) {
     else
         copy_block(a->data, a->strides, src->data, src->strides, a->shape, a->nd, size_of(a));
     return written(argument(args, 0));
-}
-
-/* One element many times: what is there already is copied behind itself. */
-static void repeat(char *y, const char *value, i64 count, int size) {
-    i64 bytes = count * size, done = size;
-    if (count) memcpy(y, value, (size_t)size);
-    for (; done < bytes; done *= 2) memcpy(y + done, y, (size_t)(done < bytes - done ? done : bytes - done));
 }
 
 static PyObject *fill(PyObject *target, const char *value, Array *a) {

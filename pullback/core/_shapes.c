@@ -357,10 +357,9 @@ static PyObject *py_constant_pad(PyObject *self, PyObject *args) {
         NONE_UNLESS(shape[d] <= MOST_MOVED / all);
         all *= shape[d];
     }
-    NONE_UNLESS(all <= 4096); /* the array library fills more of them faster */
     Array *r = new_array(a->nd, shape, kind(a));
     if (!r) return NULL;
-    for (Py_ssize_t i = 0; i < all; i++) memcpy(r->data + i * size, number, (size_t)size);
+    repeat(r->data, number, all, size);
     char *at = r->data;
     for (int i = 0; i < n; i += 2) at += pad[i] * r->strides[a->nd - 1 - i / 2];
     copy_block(at, r->strides, a->data, a->strides, a->shape, a->nd, size);

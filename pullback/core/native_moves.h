@@ -45,10 +45,18 @@ static inline void copy_bytes(char *y, const char *x, size_t n) {
     memcpy(y + whole, x + whole, n - whole);
 }
 
+/* One element many times: what is there already is copied behind itself. */
+static inline void repeat(char *y, const char *value, i64 count, int size) {
+    i64 bytes = count * size, done = size;
+    if (count) memcpy(y, value, (size_t)size);
+    for (; done < bytes; done *= 2) memcpy(y + done, y, (size_t)(done < bytes - done ? done : bytes - done));
+}
 /* ---- copies of blocks: every element of `shape`, each dimension by its own step in bytes */
 static inline void copy_run(char *y, Py_ssize_t to, const char *x, Py_ssize_t from, Py_ssize_t n, int size) {
     if (to == size && from == size)
         memcpy(y, x, (size_t)(n * size));
+    else if (size == 4 && to == 4 && from == -4)
+        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * 4, x - i * 4, 4);
     else if (size == 4)
         for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, 4);
     else if (size == 8)

@@ -326,7 +326,7 @@ def _bag_kernel(
         )
     starts = offsets[:-1] if include_last_offset else offsets
     stop = int(offsets[-1]) if include_last_offset else indices.size
-    bag = xp.searchsorted(starts, xp.arange(stop), side="right") - 1
+    bag = _owners(xp, starts, stop)
     chosen, owner, factors = indices[:stop], bag, per_sample_weights
     if padding_idx >= 0:
         kept = xp.flatnonzero(chosen != padding_idx)
@@ -349,6 +349,14 @@ def _bag_kernel(
     whole[:stop] = bag
     sizes = sizes.astype(index)
     return out.astype(weight.dtype), whole, sizes, largest.astype(index) if mode == MAX else sizes.copy()
+
+
+def _owners(xp, starts, stop: int):
+    """The bag of each index; offsets never go down."""
+    if xp is not np or not starts.size:
+        return xp.searchsorted(starts, xp.arange(stop), side="right") - 1
+    ends = np.append(starts[1:], stop)
+    return np.repeat(np.arange(starts.size), np.maximum(ends - starts, 0))[:stop]
 
 
 def _sum_bags(xp, weight, chosen, factors, sizes, mode):
@@ -510,7 +518,7 @@ def _flat_bags(input, offsets, per_sample_weights, include_last_offset: bool):
                 f"offsets of type {type(offsets)}".replace("pullback.core.tensor.", "torch.")
             )
         bags, length = input.shape
-        offsets = input.new_tensor([length * i for i in range(bags + include_last_offset)])
+        offsets = length * public("torch", "arange")(bags + include_last_offset, dtype=input.dtype, device=input.device)
         return input.reshape(-1), offsets, None if per_sample_weights is None else per_sample_weights.reshape(-1)
     if input.ndim != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
