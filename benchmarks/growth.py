@@ -6,7 +6,8 @@ figure is the best round.
 
     python benchmarks/growth.py                            depth 2 to 24, sequence 64 to 4096, batch 1 to 64
     python benchmarks/growth.py --only depth --most 8      depths up to 8
-    python benchmarks/growth.py --plot docs/growth.svg     and the curves
+    python benchmarks/growth.py --plot docs/images/growth.svg   and the curves
+    python benchmarks/growth.py --threads 1 --cpu          one thread, by processor time: for a machine that others use too
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def stepping(lib: ModuleType, depth: int, sequence: int, batch: int, compiled: b
     return step
 
 
-def measure(size: dict[str, int], libs: list[ModuleType], rounds: int) -> dict[str, float]:
+def measure(size: dict[str, int], libs: list[ModuleType], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
     """Seconds a step of each way, and of the first compiled call."""
     steps = {f"{lib.__name__} eager": stepping(lib, **size, compiled=False) for lib in libs}
     steps["pullback compiled"] = stepping(libs[0], **size, compiled=True)
@@ -57,9 +58,9 @@ def measure(size: dict[str, int], libs: list[ModuleType], rounds: int) -> dict[s
             found["first compiled call"] = time.perf_counter() - start
     for _ in range(rounds):
         for name, step in steps.items():
-            start = time.perf_counter()
+            start = clock()
             step()
-            found[name] = min(found[name], time.perf_counter() - start)
+            found[name] = min(found[name], clock() - start)
     return found
 
 
@@ -117,17 +118,20 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1 << 30, help="no size above this")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--plot", metavar="FILE")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    clock = time.process_time if options.cpu else time.perf_counter
     libs = libraries()
     for lib in libs if options.threads else ():
         lib.set_num_threads(options.threads)
     figures = {}
     for name, sizes in SIZES.items():
         if options.only in name:
-            figures[name] = {n: measure({**USUAL, name: n}, libs, options.rounds) for n in sizes if n <= options.most}
+            wanted = [n for n in sizes if n <= options.most]
+            figures[name] = {n: measure({**USUAL, name: n}, libs, options.rounds, clock) for n in wanted}
             show(name, figures[name])
     if options.plot:
         plot(figures, Path(options.plot))

@@ -60,13 +60,13 @@ def log1pexp(xp, x):
     xp.abs(x, out=out)
     xp.negative(out, out=out)
     xp.exp(out, out=out)
-    _log1p_of(xp)(out, out=out)
+    _log1p_of(xp, out.dtype)(out, out=out)
     return xp.add(out, xp.maximum(x, number(xp, 0, x)), out=out)
 
 
-def _log1p_of(xp):
-    """The ufunc in C, whose loop is vectorised; the array library's without it."""
-    return table.get("log1p.default", {}).get((), xp.log1p) if xp is np else xp.log1p
+def _log1p_of(xp, dtype):
+    """The ufunc in C, whose loop is vectorised; the array library's where there is none."""
+    return table.get("log1p.default", {}).get((), xp.log1p) if xp is np and dtype == np.float32 else xp.log1p
 
 
 def erf(xp, x):

@@ -326,13 +326,13 @@ def _bag_kernel(
         )
     starts = offsets[:-1] if include_last_offset else offsets
     stop = int(offsets[-1]) if include_last_offset else indices.size
-    bag = _owners(xp, starts, stop)
+    bag, sizes = _owners(xp, starts, stop)
     chosen, owner, factors = indices[:stop], bag, per_sample_weights
     if padding_idx >= 0:
         kept = xp.flatnonzero(chosen != padding_idx)
         chosen, owner = chosen[kept], bag[kept]
         factors = None if per_sample_weights is None else per_sample_weights[kept]
-    sizes = xp.bincount(owner, minlength=starts.size)[: starts.size]
+        sizes = xp.bincount(owner, minlength=starts.size)[: starts.size]
     out, largest = _sum_bags(xp, weight, chosen, factors, sizes, mode), None
     if out is None:
         rows = weight[chosen]
@@ -352,11 +352,12 @@ def _bag_kernel(
 
 
 def _owners(xp, starts, stop: int):
-    """The bag of each index; offsets never go down."""
+    """The bag of each index, and how many each has; offsets never go down."""
     if xp is not np or not starts.size:
-        return xp.searchsorted(starts, xp.arange(stop), side="right") - 1
-    ends = np.append(starts[1:], stop)
-    return np.repeat(np.arange(starts.size), np.maximum(ends - starts, 0))[:stop]
+        bag = xp.searchsorted(starts, xp.arange(stop), side="right") - 1
+        return bag, xp.bincount(bag, minlength=starts.size)[: starts.size]
+    sizes = np.maximum(np.diff(starts, append=stop), 0)
+    return np.repeat(np.arange(starts.size), sizes)[:stop], sizes
 
 
 def _sum_bags(xp, weight, chosen, factors, sizes, mode):
