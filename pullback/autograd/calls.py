@@ -9,7 +9,7 @@ from ..core.errors import warn_once
 from ..core.modes import CAPTURE, LISTENING, TRANSFORM, ambient, is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.objects import make_tensor
-from ..core.tensor import Tensor
+from ..core.tensor import PLAIN, Tensor
 from ..ops.eager.functions import bypassing
 from ..ops.make.factories import ones
 from ..ops.make.like import ones_like
@@ -43,11 +43,29 @@ def implicit_gradients(outputs: list, grads, batched: bool = False) -> list:
 
 @bypassing("ones_like.default")
 def _plain_ones(out: Tensor) -> Tensor | None:
-    """The gradient of a plain result with respect to itself."""
-    return make_tensor(np.ones(out._array.shape, out.dtype.numpy), out.dtype)
+    """The gradient of a plain result with respect to itself, where it has one element and a gradient; else None."""
+    array = out._array
+    if array.size != 1 or not out.dtype.is_floating_point or not requires_grad(out):
+        return None
+    return make_tensor(_units[array.dtype].copy() if array.ndim == 0 else np.ones(array.shape, array.dtype), out.dtype)
+
+
+class _Units(dict):
+    """A one of no dimensions, by NumPy's dtype."""
+
+    def __missing__(self, dtype: np.dtype) -> np.ndarray:
+        self[dtype] = result = np.ones((), dtype)
+        return result
+
+
+_units = _Units()
 
 
 def _gradient_of(i: int, out, g, batched: bool):
+    if g is None and out.__class__ in PLAIN and not out._keys and ambient.mode < LISTENING:
+        result = _plain_ones(out)
+        if result is not None:
+            return result
     edge = isinstance(out, GradientEdge)
     shape, dtype, _ = out.node.outputs[out.output_nr] if edge else (tuple(out.shape), out.dtype, None)
     if g is None:
@@ -61,8 +79,7 @@ def _gradient_of(i: int, out, g, batched: bool):
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if not dtype.is_floating_point:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
-        result = None if out._keys or ambient.mode >= LISTENING else _plain_ones(out)
-        return ones_like(out) if result is None else result
+        return ones_like(out)
     if not isinstance(g, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(g).__name__)
     have = tuple(g.shape)[1:] if batched else tuple(g.shape)
@@ -172,6 +189,14 @@ def backward(
         if isinstance(t, Tensor) and requires_grad(t) and not t.is_leaf:
             t.retain_grad()
     run_graph(edges, grads, keep, create_graph, input_edges(targets), accumulate_inputs=True)
+
+
+def backward_from_scalar(out: Tensor, keep_graph: bool) -> bool:
+    """`backward(out)` where nobody listens to calls and `out` is a plain tensor: whether that was all; nothing is done where not."""
+    one = _plain_ones(out)
+    if one is not None:
+        run_graph([edge_of(out)], [one], keep_graph, False)
+    return one is not None
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True,

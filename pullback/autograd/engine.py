@@ -71,9 +71,9 @@ class Walk(Task):
             record = self.records[root]
             have = record[number + FIRST]
             record[number + FIRST] = g if have is None else _total(have, g)
-        for root in dict.fromkeys(e[0] for e in roots):
-            if not self.records[root][0]:
-                _enqueue(self, root)
+        for first in dict.fromkeys([e[0] for e in roots]) if len(roots) != 1 else (root,):
+            if not self.records[first][0]:
+                _enqueue(self, first)
 
 
 def run_graph(
@@ -177,6 +177,9 @@ def _walk(task: Walk) -> None:
         gs = records.pop(node)[FIRST:]
         if wanted and not _capture(task, node, gs):
             continue
+        if node.__class__ is AccumulateGrad and not (watched or node.hooked):
+            accumulate(node.variable, gs)
+            continue
         given, post_hooks = gs, None
         if node.hooked:
             given = gs = run_pre_hooks(node, run_tensor_hooks(node, gs))
@@ -200,7 +203,7 @@ def _walk(task: Walk) -> None:
                 order = -target.sequence
                 ready[order] = target
                 heappush(heap, order)
-        results = None  # a sink that runs next may take a gradient over if nobody else holds it
+        results = given = None  # a sink that runs next may take a gradient over if nobody else holds it
     task.node = None
 
 

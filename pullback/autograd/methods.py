@@ -12,10 +12,11 @@ from ..core.layers import extend
 from ..core.modes import ambient
 from ..core.node import SAVED, Node, SavedTensor, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.storage import storage_of
-from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, TRANSFORMED, Tensor, undeletable
+from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, PLAIN, SPARSE, TRANSFORMED, Tensor, undeletable
 from ..ops.system.inplace import told_mode
 from ..ops.system.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
+from .calls import backward_from_scalar
 from .transformed_hooks import hook_of_node, hook_of_tensor
 from .views import view_func
 
@@ -72,6 +73,9 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
     >>> w.grad
     tensor([2., 4.])
     """
+    if gradient is None and inputs is None and not create_graph and self.__class__ in PLAIN and not self._keys:
+        if ambient.mode < modes.LISTENING and backward_from_scalar(self, bool(retain_graph)):
+            return
     if ambient.mode & modes.FUNCTION or any_overridden((self,)):
         given = {"gradient": gradient, "retain_graph": retain_graph, "create_graph": create_graph, "inputs": inputs}
         return call_overridden(Tensor.backward, (self,), given)

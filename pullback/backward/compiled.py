@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 
 from ..autograd import engine
-from ..capture.front import compile as compiling
+from ..capture.front.stance import state
 from ..core import modes
 from ..core.layers import above
 from ..core.modes import ambient
@@ -56,7 +56,7 @@ def say_uncompiled(reason: str) -> None:
 
 
 above.run_compiled = run_compiled
-compiling.state.on_reset.append(clear_cache)
+state.on_reset.append(clear_cache)
 
 
 def run(result: Callable, backward: Backward, keep_graph: bool, create_graph: bool) -> dict:

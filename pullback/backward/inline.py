@@ -11,7 +11,7 @@ import operator
 
 from ..graph import Graph
 from ..graph import Node as GraphNode
-from ..joint.runtime import CompiledFunctionBackward
+from ..joint.history import CompiledFunctionBackward
 from .lift import NodeCall, slots_of
 
 

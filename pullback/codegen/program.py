@@ -69,7 +69,7 @@ class Native:
         for segment in self.segments:
             segment.build()
         if self._one_call():
-            self.run = run = runner(self)
+            self.run = run = runner(self, self.general)
             self.consume = lambda args: run(*args)
         elif self._direct():
             self.run, self.consume = self.segments[0].direct(self), self.segments[0].consuming(self)
@@ -94,6 +94,11 @@ class Native:
     def general(self, *args):
         """The same, operator by operator."""
         return self.module(*args)
+
+    def recording(self, masked: Callable) -> Callable | None:
+        """The same, called with recording on, where native code alone may run so; what it cannot do is left to `masked`, which
+        switches recording off. None where there is no such code, or it does not give a tuple."""
+        return runner(self, masked) if self._one_call() and isinstance(self.output, tuple) else None
 
     def in_stages(self, *args):
         return self.staged(list(args))

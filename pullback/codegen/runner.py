@@ -1,7 +1,8 @@
 """The call of a graph that is one library: straight-line Python, written for that graph.
 
 `runner(native)` gives a function of the graph's arguments: it checks that they are plain, allocates the outputs, makes the one
-native call and wraps what came out. Whatever does not fit goes to `native.general`.
+native call and wraps what came out. Whatever does not fit goes to `general`. Native code does not look at the mode of recording:
+the function may be called with it on, if `general` may.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ def room(size: int) -> tuple:
     return memory, memory.ctypes.data
 
 
-def runner(native) -> Callable:
+def runner(native, general: Callable) -> Callable:
     """See the module's docstring."""
     (segment,) = native.segments
     names = {n: f"a{k}" for k, n in enumerate(native.placeholders)}
     scope: dict = {
-        "ambient": ambient, "general": native.general, "empty": np.empty, "wrap": wrap, "room": room, "rooms": segment.rooms,
+        "ambient": ambient, "general": general, "empty": np.empty, "wrap": wrap, "room": room, "rooms": segment.rooms,
         "call": segment.library.call if segment.library is not None else None, "threads": segment.threads or thread_count,
     }  # fmt: skip
     given = ", ".join(names[n] for n in native.placeholders)

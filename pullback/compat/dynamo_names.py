@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import cuda, full
-from ..capture.front.compile import state
 from ..capture.front.config import config
+from ..capture.front.stance import state
 from ..core import modes, tree
 from ..core.device import device as Device
 from ..core.modes import ambient

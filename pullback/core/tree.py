@@ -27,6 +27,11 @@ def tree_unflatten(leaves, spec):
     return optree.tree_unflatten(spec, leaves)
 
 
+def is_flat_tuple(spec) -> bool:
+    """Whether a structure is one tuple of leaves."""
+    return spec.type is tuple and spec.num_nodes == spec.num_leaves + 1
+
+
 def tree_map(function, tree, *rest):
     _know_tuples()
     return optree.tree_map(function, tree, *rest, none_is_leaf=True, namespace="pullback")

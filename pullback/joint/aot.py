@@ -440,7 +440,18 @@ def aot_module_simplified(
         return tree.tree_unflatten(result.consume(flat), result.joint.out_spec)
 
     forward.consume = consume  # type: ignore[attr-defined]
-    return forward
+    return forward if homes or not known else _direct(known[0]) or forward
+
+
+def _direct(result: FlatCall) -> Callable | None:
+    """The shortest way to a compiled function that gives a tuple, from positional arguments; None where there is none."""
+    if (
+        result.offsets is not None
+        or result.call is not result.compiled
+        or not tree.is_flat_tuple(result.joint.out_spec)
+    ):
+        return None
+    return result.compiled.direct()
 
 
 def _parameters(mod: Module) -> dict:

@@ -11,44 +11,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from ..autograd.dependencies import branching
 from ..capture.front.boxing import consumed
 from ..capture.shapes.expressions import evaluate
-from ..capture.trace.subclasses import parts_of
 from ..core import modes, tree
 from ..core.arrays import copy_all_over
 from ..core.modes import ambient
-from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad, save, unpack
-from ..core.size import Size
+from ..core.node import Autograd, requires_grad
 from ..core.storage import span_bytes, storage_of
-from ..core.tensor import CUDA, DISPATCH_SUBCLASS, TRANSFORMED, Tensor, stride_of
+from ..core.tensor import CUDA, Tensor
 from ..graph import GraphModule
-from ..ops.family.formats import dense_strides
 from ..ops.system.dispatch import dispatch
 from ..ops.system.inplace import check_writable
-from ..ops.system.operator import Operator, find
+from ..ops.system.operator import Operator
 from .absent import without_tangents
-from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import as_strided
+from .history import record, recorder
 from .mutating import sources_of
 from .stacks import note_users_line
-from .subclasses import flat
-
-DOUBLE_BACKWARD = (
-    "torch.compile with aot_autograd does not currently support double backward (config.double_backward is False). Set it "
-    "to True, or differentiate an uncompiled function"
-)
-
-WRAPPED_DOUBLE_BACKWARD = (
-    "torch.compile with aot_autograd does not currently support double backward of functions whose inputs or results are "
-    "tensor subclasses. Differentiate an uncompiled function"
-)
-
-WRITTEN_DOUBLE_BACKWARD = (
-    "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True: the backward "
-    "writes an argument that requires grad"
-)
 
 OTHER_BASES = (
     "inputs that share memory, of which one is written and one requires grad, must be views of one base tensor"
@@ -120,19 +100,12 @@ class Compiled:
     def _run(self, args: list, taken: bool) -> list:
         if self.misshaped:
             self._refuse_misshaped(args)
-        before = ambient.change(modes.GRAD | modes.AUTOCAST)  # the graphs have the casts already
-        try:
-            result = consumed(self.forward, args) if taken else self.forward(*args)
-        except Exception as error:
-            note_users_line(error)
-            raise
-        finally:
-            ambient.restore(before)
+        result = self.masked(args, taken)
         joint = self.joint
         results = list(result[: joint.results])
         for n in self.aliases:  # the graph may give an argument itself, or one object twice: each gets its own history
             results[n] = results[n].shallow()
-        if self.backward is not None and (before & modes.GRAD or joint.records):
+        if self.backward is not None and (ambient.mode & modes.GRAD or joint.records):
             record(self, args, results, result[joint.results :])
         if self.plain:
             return results
@@ -143,6 +116,41 @@ class Compiled:
         for fact in outputs:
             outs.append(output(fact, args, results, outs, several))
         return outs
+
+    def masked(self, args: list, taken: bool = False) -> Sequence:
+        """What the forward graph gives: it has casts and history already, so nothing is cast and recorded while it runs. `taken`: the
+        arguments are a list that it may empty."""
+        before = ambient.change(modes.GRAD | modes.AUTOCAST)
+        try:
+            return consumed(self.forward, args) if taken else self.forward(*args)
+        except Exception as error:
+            note_users_line(error)
+            raise
+        finally:
+            ambient.restore(before)
+
+    def direct(self) -> Callable | None:
+        """`self(list(args))` as a function of the arguments, by the shortest way; None where there is none: for results that are made of
+        arguments or written to them, and for forwards that are not one native call."""
+        recording = getattr(self.forward, "recording", None)
+        if recording is None or self.misshaped or self.aliases or not self.plain:
+            return None
+        run = recording(lambda *args: self.masked(list(args)))
+        if run is None:
+            return None
+        return run if self.backward is None else self._recorded(run)
+
+    def _recorded(self, run: Callable) -> Callable:
+        count, forced, hang = self.joint.results, self.joint.records, recorder(self)
+
+        def call(*args):
+            result = run(*args)
+            results = result[:count]
+            if forced or ambient.mode & modes.GRAD:
+                hang(args, results, result[count:])
+            return results
+
+        return call
 
     def without(self, absent: tuple[int, ...]) -> Fewer | None:
         """What runs where these of the differentiable results got no gradient; None: zeros must stand for them."""
@@ -170,6 +178,17 @@ class Compiled:
                     "changing the shape of an input in place, under no_grad, where it requires grad and is a view or has views "
                     "among the inputs, is not implemented"
                 )
+
+    @cached_property
+    def is_plain_backward(self) -> bool:
+        """Whether the backward graph takes plain tensors, and writes none."""
+        joint = self.joint
+        return (
+            self.backward is not None
+            and joint.backward_error is None
+            and joint.wrapping is None
+            and not joint.backward_written
+        )
 
     @cached_property
     def branches(self) -> tuple | None:
@@ -339,183 +358,3 @@ def one_of(source: Tensor, op: Operator, args: tuple, index: int, several: dict)
         result = several[key] = (source, list(dispatch(op, (source, *args))))  # the source stays alive, and so its id
     out, result[1][index] = result[1][index], None
     return out
-
-
-# ---- the backward
-class CompiledFunctionBackward(Node):
-    """History of what a compiled function gave: runs the compiled backward graph on saved values and gradients."""
-
-    __slots__ = ("compiled", "primals", "strides", "targets", "has_written")
-    holds_numbers = True
-    of_many_calls = True
-
-    compiled: Compiled
-    primals: list | None  # the arguments; None once freed
-    strides: list[tuple]  # of the results
-    targets: list[Tensor]  # arguments that the backward writes
-    has_written: bool  # whether it has: what it saved of them is old since
-
-    def run(self, grads: list) -> tuple | list:
-        if self.saved is None:
-            raise_freed()
-        compiled = self.compiled
-        if compiled.joint.backward_error is not None:
-            raise compiled.joint.backward_error
-        around = compiled.joint.wrapping
-        absent = tuple([k for k, n in enumerate(compiled.joint.differentiable) if grads[n] is None])
-        fewer = compiled.without(absent) if absent else None
-        tangents = self.tangents(grads, fewer is not None)
-        joint_module = compiled.joint.module if fewer is None else fewer.joint_module
-        again = (
-            ambient.mode & modes.CAPTURE and ambient.mode & modes.GRAD
-        )  # captured to be differentiated: by its operators
-        if (
-            ambient.mode & modes.TRANSFORM or again
-        ) and self.primals:  # a batch of gradients, say: one operator after the other
-            primals = [unpack(entry, self) for entry in self.primals]
-            return self._write_targets(joint_module(*primals, *tangents)[compiled.joint.results :])
-        if ambient.mode & modes.GRAD:
-            return self._write_targets(self._differentiable(tangents, (fewer or compiled).differentiate))
-        saved = [unpack(entry, self) for entry in self.saved]
-        inlined = (
-            ambient.mode & (modes.CAPTURE | modes.TRANSFORM) and around is None and compiled.backward_module is not None
-        )
-        ran = fewer or compiled
-        backward = ran.backward_module if inlined else ran.backward  # whoever captures this compiles it himself
-        assert backward is not None, "a function without a backward leaves no history"
-        given = [*saved, *tangents]
-        del saved, tangents
-        if ambient.tasks and ambient.tasks[-1].node is self and not ambient.tasks[-1].keep_graph:
-            self.saved = None  # nobody will ask for them again: they live until their last use
-        before = ambient.change(modes.AUTOCAST)
-        try:
-            out = consumed(backward, given)
-            return self._write_targets(out) if self.targets else out
-        except Exception as error:
-            note_users_line(error)
-            raise
-        finally:
-            ambient.restore(before)
-
-    def _write_targets(self, out: tuple | list) -> tuple | list:
-        """The gradients among what the backward gave, when the rest is written to the arguments that it is for."""
-        if not self.targets:
-            return out
-        if self.has_written:
-            raise NotImplementedError("a second run of a compiled backward that writes an argument is not implemented")
-        self.has_written = True
-        with modes.masked(modes.GRAD):
-            for target, value in zip(self.targets, out[-len(self.targets) :], strict=True):
-                target.copy_(value)
-        return out[: -len(self.targets)]
-
-    def apply(self, *grads) -> tuple:
-        """Gradients of the inputs from gradients of all results, as a custom function's node gives them."""
-        return tuple(self.run(list(grads)))
-
-    def tangents(self, grads: list, given_only: bool = False) -> list:
-        """Gradients of the results as the backward graph takes them; all, or those that there are."""
-        joint = self.compiled.joint
-        if joint.wrapping is None:
-            wanted = [n for n in joint.differentiable if grads[n] is not None] if given_only else joint.differentiable
-            return [self._tangent(grads[n], n) for n in wanted]
-        return [joint.wrapping.tangent(k, grads[n]) for k, n in enumerate(joint.differentiable)]
-
-    def _tangent(self, g: Tensor | None, k: int) -> Tensor:
-        """A gradient as the graph was made for: zeros where there is none, in the layout of the result."""
-        shape, dtype, device = self.outputs[k]
-        if g is None:
-            return dispatch(find("zeros.default"), (tuple(shape), dtype, None, device, False))
-        if stride_of(g) != tuple(self.strides[k]) and not g._keys & (DISPATCH_SUBCLASS | TRANSFORMED):
-            return g.new_empty_strided(shape, self.strides[k]).copy_(g)
-        return g
-
-    def _differentiable(self, tangents: list, differentiate: Callable | None) -> tuple | list:
-        """Gradients that can be differentiated again: through the joint graph, as a function of arguments and tangents."""
-        if self.compiled.joint.wrapping is not None:
-            raise RuntimeError(WRAPPED_DOUBLE_BACKWARD)
-        if not config.double_backward or differentiate is None:
-            raise RuntimeError(DOUBLE_BACKWARD)
-        if any(map(requires_grad, self.targets)):
-            raise RuntimeError(WRITTEN_DOUBLE_BACKWARD)
-        return differentiate([unpack(entry, self) for entry in self.primals or ()], tangents)
-
-    def saved_state(self, differentiable: bool = False) -> dict | None:
-        """What compiled autograd takes apart; None where the node itself must run, since it writes."""
-        if self.saved is None:
-            raise_freed()
-        if self.targets:
-            return None
-        for entry, dims in zip(self.saved, self.compiled.symbolic_dims, strict=False):
-            if dims and entry.__class__ is tuple:
-                entry[1].__dict__.setdefault("_dynamo_weak_dynamic_indices", set()).update(dims)
-        # sizes that are symbols of its graphs differ from call to call
-        self.sizes_move = any(self.compiled.symbolic_dims) or any(isinstance(v, int) for v in self.saved)
-        result = [(Size(shape), dtype, device) for shape, dtype, device in self.outputs]
-        own = {
-            "compiled": self.compiled,
-            "saved": self.saved,
-            "outputs": result,
-            "strides": [Size(s) for s in self.strides],
-            "targets": [],
-        }
-        return {**own, "primals": self.primals} if differentiable else own
-
-    def release(self) -> None:
-        self.saved = self.primals = None
-        self.targets = []
-
-
-def record(compiled: Compiled, args: list, results: list, saved) -> None:
-    """Hang the backward on the results that have gradients."""
-    joint = compiled.joint
-    if not any(requires_grad(args[i]) for i in joint.gradients):
-        return
-    node = CompiledFunctionBackward.__new__(CompiledFunctionBackward)
-    node.compiled = compiled
-    node.edges = tuple([edge_of(args[i]) for i in joint.gradients])
-    node.sequence = next_sequence()
-    if compiled.branches is not None:
-        node.branches, branching.exists = compiled.branches, True
-    ids = set(map(id, results if joint.wrapping is None else flat(results)))
-    changed = {i for i, _, _ in compiled.changed}
-    memories = {id(m) for i in changed for p in parts_of(args[i]) for m in (p, p._memory) if m is not None}
-    node.saved = [save(_lasting(v, ids, memories)) if isinstance(v, Tensor) else v for v in saved]
-    node.primals = (
-        [
-            save(_before(compiled, i, a, results) if i in changed else a) if isinstance(a, Tensor) else a
-            for i, a in enumerate(args)
-        ]
-        if config.double_backward and joint.wrapping is None
-        else []
-    )
-    node.targets, node.has_written = [args[i] for i in joint.backward_written], False
-    tensors = [t if isinstance(t, Tensor) else None for t in results]
-    node.outputs = tuple([((), None, None) if t is None else (t._array.shape, t.dtype, t.device) for t in tensors])
-    node.strides = [() if t is None else dense_strides(t) for t in tensors]
-    for n in joint.differentiable:
-        results[n]._autograd = Autograd(True, (node, n))
-        results[n]._view_info = None
-
-
-def _lasting(v: Tensor, results: set, changed: set) -> Tensor:
-    """A value to save: a copy of what is about to be written; a result without its history."""
-    if id(v) in changed or id(v._memory) in changed:
-        with modes.masked(modes.GRAD):
-            return v.clone()
-    return v.shallow() if id(v) in results else v
-
-
-def _before(compiled: Compiled, i: int, t: Tensor, results: list) -> Tensor:
-    """An argument that is about to be written, as it is now; its new value, where no gradient depends on which it is."""
-    place = compiled.replaced.get(i)
-    return _kept(t) if place is None or requires_grad(t) else results[place]
-
-
-def _kept(t: Tensor) -> Tensor:
-    """An argument that is about to be written, as it is now."""
-    with modes.masked(modes.GRAD):
-        kept = t.clone()
-    edge = edge_of(t) if requires_grad(t) else None
-    kept._autograd = None if edge is None else Autograd(True, edge)
-    return kept

@@ -21,6 +21,7 @@ from ..capture.front.guard_filter import (  # noqa: F401
     skip_guard_on_globals_unsafe,
     skip_guard_on_inbuilt_nn_modules_unsafe,
 )
+from ..capture.front.stance import disabled, state
 from ..core import tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
@@ -31,10 +32,10 @@ from .compiler_decorators import error_on_graph_break, nonstrict_trace, set_stan
 
 def reset() -> None:
     """Forget all compiled graphs."""
-    for fn in list(_compile.state.functions):
+    for fn in list(state.functions):
         fn.forget()
     forget_moving()
-    for forget in _compile.state.on_reset:
+    for forget in state.on_reset:
         forget()
 
 
@@ -53,7 +54,7 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
             raise _compile.Unsupported(
                 f"it calls {fn.__name__}, for which compilation is disabled" + (f": {reason}" if reason else "")
             )
-        with _compile.disabled():
+        with disabled():
             return fn(*args, **kwargs)
 
     uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]

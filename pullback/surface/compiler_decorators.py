@@ -12,8 +12,8 @@ from typing import Any
 
 from ..capture.bytecode.calls import nonstrict_functions
 from ..capture.bytecode.signals import BREAKS
-from ..capture.front.compile import STANCES, Stance, state
 from ..capture.front.config import config
+from ..capture.front.stance import STANCES, Stance, state
 from ..capture.trace.program import Unsupported
 from ..core.modes import ambient
 

@@ -11,7 +11,7 @@ from pullback.autograd.engine import current_node
 from pullback.capture.front.config import config as capture_config
 from pullback.joint.aot import aot_function
 from pullback.joint.config import config
-from pullback.joint.runtime import CompiledFunctionBackward
+from pullback.joint.history import CompiledFunctionBackward
 
 from .against_eager import aot, leaves, unchanged
 

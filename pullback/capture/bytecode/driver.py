@@ -11,6 +11,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ...core.events import publish, stage
 from ...nn.module import Module
@@ -18,6 +19,7 @@ from ..front.dynamic import Moving, moving_at
 from . import custom_functions
 from .binding import frame_of
 from .calls import OUTSIDE_WORLD, is_ours, module_of
+from .direct import direct
 from .frame import Frame
 from .hooked_later import hooks_later
 from .lookups import class_attribute
@@ -29,11 +31,18 @@ from .world import NOT_ENTERED, NativeWorld, World, looks_at_frames
 GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
+class Opening(NamedTuple):
+    """How calls reach the function of a driver: arguments that each gets first, and the module whose `forward` it is, if it is one's."""
+
+    first: tuple
+    module: Module | None
+
+
 class Driver:
     """See the module's docstring. `policy` says what may be captured, hears of what was not, and compiles graphs."""
 
-    def __init__(self, function: types.FunctionType, policy, wanted: Wanted = Wanted()):
-        self.function, self.policy, self.wanted = function, policy, wanted
+    def __init__(self, function: types.FunctionType, policy, wanted: Wanted = Wanted(), opening: Opening | None = None):
+        self.function, self.policy, self.wanted, self.opening = function, policy, wanted, opening
         self.segments: dict[tuple, Segment] = {}
         self.why_not = why_uncapturable(function.__code__)  # known before it is called
         self.hooking: dict[tuple, bool] = {}  # where frames stand -> whether they may hook tensors from there on
@@ -70,6 +79,8 @@ class Driver:
         for entry in segment.entries:
             out = entry.run(frames)
             if out is not MISS:
+                if run_whole is not None and not entry.is_opened and not hooked:
+                    self._open(entry, frames[0].function)
                 return out
         if not segment.is_uncaptured:
             entry = self._capture(segment, frames)
@@ -81,6 +92,17 @@ class Driver:
                 self.policy.uncaptured(f"what it reads changed while it was captured: {entry.why_not(frames)}")
                 segment.is_uncaptured = True
         return run_whole() if run_whole is not None else Machine(NotTracing(), frames).run()
+
+    def _open(self, entry: Entry, function: types.FunctionType | None) -> None:
+        """An entry was run again, from the start of a function: from now on the policy may have a short way to it."""
+        entry.is_opened = True
+        if self.opening is None or function is not self.function or entry.reason is not None or self.wanted.stolen:
+            return
+        if self.policy.compile_backward is not None or self.policy.is_disabled:
+            return
+        found = direct(entry.text, entry.run, self.function, *self.opening)
+        if found is not None:
+            self.policy.direct.append(found)
 
     def _capture(self, segment: Segment, frames: list[Frame]) -> Entry | None:
         """Another entry of a segment, for frames like these; None where there is none to be had."""

@@ -168,6 +168,7 @@ class Entry:
     ):
         self.run, self.why_not, self.reason, self.text, self.graph = run, explain, reason, text, graph
         self.conditions = conditions  # what is tested, in words
+        self.is_opened = False  # whether a short way to it was looked for
 
 
 class Wanted(NamedTuple):

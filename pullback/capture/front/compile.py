@@ -13,11 +13,9 @@ import functools
 import inspect
 import types
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...core import modes
 from ...core.events import publish, stage
 from ...core.layers import above
 from ...core.logs import artifacts
@@ -26,8 +24,9 @@ from ...core.modes import ambient
 from ...graph import GraphModule
 from ...nn.module import Module
 from ..bytecode.calls import is_ours, module_of
-from ..bytecode.driver import Driver
-from ..bytecode.segment import Entry, Wanted
+from ..bytecode.direct import AS_IT_IS, forward_of
+from ..bytecode.driver import Driver, Opening
+from ..bytecode.segment import MISS, Entry, Wanted
 from ..bytecode.signals import BREAKS
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..trace.program import Unsupported
@@ -40,6 +39,7 @@ from .explaining import explaining
 from .guard_filter import filtered
 from .observed import observed
 from .optimized_module import OptimizedModule, as_function
+from .stance import disabled, state
 from .verify import checked
 
 
@@ -71,14 +71,6 @@ MODES: dict[str, dict[str, Any]] = {
     "max-autotune-no-cudagraphs": {"max_autotune": True},
     "max-autotune": {"max_autotune": True, "triton.cudagraphs": True},
 }
-STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
-
-
-class Stance(NamedTuple):
-    """What compiled functions do, and by which backend new graphs are compiled, where not by their own."""
-
-    name: str = "default"
-    backend: str | Callable | None = None
 
 
 class GuardFail(NamedTuple):
@@ -88,28 +80,7 @@ class GuardFail(NamedTuple):
     orig_code: types.CodeType | None
 
 
-class State:
-    """What is shared by all compiled functions."""
-
-    def __init__(self) -> None:
-        self.functions: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
-        self.disabled = 0
-        self.stance = Stance()
-        self.on_reset: list[Callable[[], None]] = []  # what layers above forget with all graphs
-
-
-state = State()
 counters: collections.defaultdict[str, collections.Counter] = collections.defaultdict(collections.Counter)
-
-
-class disabled:
-    """Compiled functions run uncompiled inside."""
-
-    def __enter__(self) -> None:
-        state.disabled += 1
-
-    def __exit__(self, *exc) -> None:
-        state.disabled -= 1
 
 
 def without_filter(options: dict | None) -> tuple[dict | None, Callable | None]:
@@ -139,14 +110,20 @@ class CompiledFunction:
         )  # it is never captured, only what it differentiates
         self.has_run = False  # whether it was called in a stance in which the first call is not compiled
         self.compile_backward: Callable | None = None  # how backwards inside are compiled, where they are
+        self.direct: list[Callable] = []  # short ways to graphs that were run, `direct(args, kwargs)` each; tried first
         self.front: Callable = Segments(fn, self)
         state.functions.add(self)
 
     def forget(self) -> None:
         """Drop all graphs."""
+        self.direct.clear()
         self.front.forget()
 
     def __call__(self, /, *args, **kwargs):
+        for direct in self.direct:
+            out = direct(args, kwargs)
+            if out is not MISS:
+                return out
         if self.compile_backward is None:
             return self.call(args, kwargs)
         with above.backwards_compiled_by(
@@ -156,12 +133,7 @@ class CompiledFunction:
 
     def call(self, args: tuple, kwargs: dict):
         """Run graphs of the function that fit the arguments, or make them."""
-        if (
-            state.disabled
-            or self.is_disabled
-            or state.stance.name == "force_eager"
-            or ambient.mode & (modes.TRANSFORM | modes.FUNCTION | modes.DISPATCH | modes.CAPTURE | modes.FORWARD)
-        ):
+        if state.disabled or self.is_disabled or state.stance.name == "force_eager" or ambient.mode & AS_IT_IS:
             if any(getattr(trace.fake_mode, "export", False) for trace in ambient.captures):
                 warnings.warn("torch.compile is ignored when called inside torch.export region", stacklevel=3)
             return self.fn(*args, **kwargs)
@@ -278,9 +250,11 @@ class Segments:
         self.whole = Driver(type(fn).__call__, policy) if isinstance(fn, Module) else self.driver
 
     def _enter(self) -> None:
+        self.policy.direct.clear()
         self.forward = None if self.module is None else forward_of(self.module)
         self.first, function = entry_function(self.fn)
-        self.driver = Driver(function, self.policy, Wanted(stolen_names(self.fn), isinstance(self.fn, GraphModule)))
+        wanted = Wanted(stolen_names(self.fn), isinstance(self.fn, GraphModule))
+        self.driver = Driver(function, self.policy, wanted, Opening(self.first, self.module))
 
     def __call__(self, args: tuple, kwargs: dict):
         module = self.module
@@ -306,11 +280,6 @@ class Segments:
     def conditions(self) -> list[str]:
         """What the graphs depend on, in words."""
         return [line for entry in self.entries() for line in entry.conditions]
-
-
-def forward_of(module: Module) -> Any:
-    """What a module's `forward` is now: an attribute of its own, or its class's."""
-    return module.__dict__.get("forward") or type(module).forward
 
 
 def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:

@@ -20,10 +20,12 @@ __all__ = ["OptimizedModule", "as_function"]
 def as_function(fn: Callable, compiled: Callable) -> Callable:
     """A plain function (so that it binds as a method) around the compiled one."""
 
+    run = compiled.__call__  # a method is called sooner than an object that has it
+
     @functools.wraps(fn)
     def call(*args, **kwargs):
         try:
-            return compiled(*args, **kwargs)
+            return run(*args, **kwargs)
         except BaseException as error:
             shown(error)
             raise
