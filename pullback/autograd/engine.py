@@ -409,7 +409,7 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
             sole = getrefcount(g) == 2 + watchers  # `g` here, and the call's own
             if recording:
                 a.grad = recorded_copy(g)
-            elif not sole or not lies_as(g, variable):
+            elif not sole or g._keys & ~CUDA or not lies_as(g, variable):
                 a.grad = copy_of(g, variable)
             else:
                 a.grad = g if is_own(g) else wrap(g._array, g.dtype) if is_sole_view(g) else copy_of(g, variable)
