@@ -174,6 +174,10 @@ ROWS: dict[str, dict[str, str]] = {
         "_State": f"{_TRAINING}:ModuleState",
         "_get_module_state": f"{_TRAINING}:module_state",
     },
+    **{
+        module: {name: f"pullback.distributed.elastic_launch:{name}" for name in ("LaunchConfig", "elastic_launch")}
+        for module in ("torch.distributed.launcher", "torch.distributed.launcher.api")
+    },
     "torch.distributed.fsdp._common_utils": {"_FSDPState": f"{_TRAINING}:FlatShardState"},
     "torch.distributed._tensor.device_mesh": {
         name: f"pullback.distributed.device_mesh:{name}" for name in ("DeviceMesh", "init_device_mesh")

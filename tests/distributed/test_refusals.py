@@ -14,6 +14,7 @@ from pullback.distributed import rpc
 from pullback.distributed.algorithms.ddp_comm_hooks import default_hooks
 from pullback.distributed.algorithms.join import Join, Joinable, JoinHook
 from pullback.distributed.device_mesh import DeviceMesh, init_device_mesh
+from pullback.distributed.elastic_launch import LaunchConfig, elastic_launch
 from pullback.distributed.fsdp import (
     CPUOffloadPolicy,
     FSDPModule,
@@ -343,3 +344,9 @@ def test_there_are_no_remote_calls():
     for call in (*calls, rpc.shutdown, rpc.get_worker_info, rpc.RRef, rpc.TensorPipeRpcBackendOptions):
         with pytest.raises(RuntimeError, match="remote procedure calls are not implemented"):
             call()
+
+
+def test_programs_do_not_start_their_ranks():
+    config = LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=2, rdzv_configs={"rank": 0})
+    with pytest.raises(NotImplementedError, match="torchrun --nproc-per-node 2"):
+        elastic_launch(config, print)(1)
