@@ -158,6 +158,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._inductor": {
         "compile": "pullback.capture.front.backends:inductor",
+        "list_mode_options": "pullback.compat.dynamo_names:list_mode_options",
         "config": "pullback.capture.front.config:native",
     },
     "torch._functorch": {

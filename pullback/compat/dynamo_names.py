@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import cuda, full
+from ..capture.front.compile import MODES
 from ..capture.front.config import config
 from ..capture.front.stance import state
 from ..core import modes, tree
@@ -144,3 +145,9 @@ def _first_tensor(example_inputs: Any) -> Tensor:
         if isinstance(value, Tensor):
             return value
     raise RuntimeError("the graph has no tensor among its inputs")
+
+
+def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict:
+    """The settings that a mode of `compile` stands for; without a mode, those of all, by name."""
+    table = {name: dict(options) for name, options in MODES.items()}
+    return table[mode] if mode else table

@@ -68,6 +68,15 @@ ROWS: dict[str, dict[str, str]] = {
         "pin_memory": "pullback.utils.data.pinning:pinned",
         "_pin_memory_loop": "pullback.utils.data.pinning:pin_all",
     },
+    "torch.optim.lr_scheduler": {"_enable_get_lr_call": "pullback.optim.lr_scheduler.base:_enable_get_lr_call"},
+    "torch.utils.data._utils.fetch": {
+        f"_{name}": f"pullback.utils.data.fetch:{home}"
+        for name, home in (
+            ("BaseDatasetFetcher", "Fetcher"),
+            ("MapDatasetFetcher", "MapFetcher"),
+            ("IterableDatasetFetcher", "IterableFetcher"),
+        )
+    },
     "torch.utils.data._utils": {
         "HAS_NUMPY": f"{_NAMES}:HAS_NUMPY",
         "MP_STATUS_CHECK_INTERVAL": "pullback.utils.data.pinning:WAIT_SECONDS",

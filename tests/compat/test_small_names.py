@@ -59,6 +59,8 @@ def test_names_of_the_compiler():
     def function(x):
         return x + 1
 
+    modes = dynamo_names.list_mode_options()
+    assert modes["reduce-overhead"] == dynamo_names.list_mode_options("reduce-overhead") == {"triton.cudagraphs": True}
     inputs = [3, torch.ones(2, dtype=torch.float64)]
     assert (dynamo_names.device_from_inputs(inputs).type, dynamo_names.dtype_from_inputs(inputs)) == (
         "cpu",

@@ -76,3 +76,9 @@ def test_small_ones():
 def test_no_module_has_a_composable_state():
     assert names.module_state(torch.nn.Linear(1, 1)) is None
     assert issubclass(names.FlatShardState, names.ModuleState)
+
+
+def test_named_inputs_in_pieces():
+    pieces = torch.nn.parallel.scatter_kwargs((torch.arange(4.0),), {"a": 1}, ["cpu", "cpu"])
+    assert [p[0].tolist() for p in pieces[0]] == [[0, 1], [2, 3]] and pieces[1] == ({"a": 1}, {"a": 1})
+    assert torch.nn.parallel.scatter_kwargs((), {"a": 1}, ["cpu"]) == (((),), ({"a": 1},))

@@ -1,6 +1,7 @@
 """Learning-rate schedules: rates by closed form, combination, state, refusals; averages of weights."""
 
 import math
+import warnings
 
 import pytest
 
@@ -8,6 +9,7 @@ import pullback as torch
 from pullback import nn, optim
 from pullback.optim import lr_scheduler as lrs
 from pullback.optim import swa_utils
+from pullback.optim.lr_scheduler.base import _enable_get_lr_call
 
 
 def optimizer(lr=1.0, groups=1):
@@ -151,3 +153,13 @@ def test_batch_norm_statistics_anew():
     swa_utils.update_bn(data, model)
     assert model[0].running_mean.tolist() == pytest.approx([3.0, 5.0])
     assert model[0].momentum == 0.1 and model.training
+
+
+def test_rates_asked_for_by_a_step_of_ones_own():
+    scheduler = torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0), 1)
+    with pytest.warns(UserWarning, match="use `get_last_lr\\(\\)`"):
+        scheduler.get_lr()
+    with warnings.catch_warnings(), _enable_get_lr_call(scheduler):
+        warnings.simplefilter("error")
+        assert scheduler.get_lr() == [1.0]
+    assert not scheduler._get_lr_called_within_step

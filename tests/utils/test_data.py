@@ -9,7 +9,7 @@ import pytest
 
 import pullback as torch
 from pullback.utils import data
-from pullback.utils.data import DataLoader
+from pullback.utils.data import DataLoader, fetch
 
 
 class Squares(data.Dataset):
@@ -222,3 +222,14 @@ def test_pipes_chain():
     assert list(Numbers().doubled_for_test()) == [0, 2, 4, 6]
     with pytest.raises(AttributeError):
         Numbers().nothing
+
+
+def test_fetchers():
+    base = fetch.Fetcher([1, 2], True, list, False)
+    with pytest.raises(NotImplementedError, match="Fetcher.fetch is not implemented"):
+        base.fetch([0])
+    ordered, iterable = (fetch.DatasetKind.create_fetcher(kind, range(3), True, list, True) for kind in (0, 1))
+    assert isinstance(ordered, fetch.Fetcher) and ordered.fetch([2, 0]) == [2, 0] and ordered.drop_last
+    assert iterable.fetch([None] * 2) == [0, 1] and next(iterable.dataset_iter) == 2
+    with pytest.raises(StopIteration):
+        iterable.fetch([None])

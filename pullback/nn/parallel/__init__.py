@@ -31,6 +31,19 @@ def scatter(inputs: Any, target_gpus: Sequence, dim: int = 0) -> list:
     return [inputs for _ in target_gpus]
 
 
+def scatter_kwargs(
+    inputs: tuple, kwargs: dict[str, Any] | None, target_gpus: Sequence, dim: int = 0
+) -> tuple[tuple, tuple]:
+    """Positional and named inputs in pieces, one pair for each device; where one has fewer pieces, empty ones follow."""
+    positional = scatter(inputs, target_gpus, dim) if inputs else []
+    named = scatter(kwargs, target_gpus, dim) if kwargs else []
+    count = max(len(positional), len(named))
+    return (
+        tuple(positional) + ((),) * (count - len(positional)),
+        (*named, *({} for _ in range(count - len(named)))),
+    )
+
+
 def gather(outputs: Any, target_device, dim: int = 0) -> Any:
     """Nested results of several devices, joined on one."""
     first = outputs[0]

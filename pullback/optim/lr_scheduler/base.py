@@ -77,6 +77,20 @@ def _note_steps(optimizer: Optimizer) -> None:
     optimizer.step = noted
 
 
+class _enable_get_lr_call:
+    """While it is entered, `get_lr` of a scheduler is asked for by a step, and does not warn."""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> _enable_get_lr_call:
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.o._get_lr_called_within_step = False
+
+
 class LRScheduler:
     """Base of the schedules; see the module's docstring.
 
@@ -169,11 +183,8 @@ class LRScheduler:
         self._set_rates(closed or self.get_lr)
 
     def _set_rates(self, compute) -> None:
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             rates = compute()
-        finally:
-            self._get_lr_called_within_step = False
         for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
             set_value(group, "lr", lr)
         self._last_lr = group_values(self.optimizer, "lr")

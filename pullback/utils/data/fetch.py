@@ -7,11 +7,23 @@ from collections.abc import Callable
 from typing import Any
 
 
-class MapFetcher:
-    """Fetches what the sampler names: a list of indices, or without batching a single one."""
+class Fetcher:
+    """What both kinds have: a dataset, and whether and how examples become a batch."""
 
     def __init__(self, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> None:
-        self.dataset, self.auto_collation, self.collate_fn = dataset, auto_collation, collate_fn
+        self.dataset, self.auto_collation, self.collate_fn, self.drop_last = (
+            dataset,
+            auto_collation,
+            collate_fn,
+            drop_last,
+        )
+
+    def fetch(self, possibly_batched_index) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.fetch is not implemented")
+
+
+class MapFetcher(Fetcher):
+    """Fetches what the sampler names: a list of indices, or without batching a single one."""
 
     def fetch(self, index) -> Any:
         if not self.auto_collation:
@@ -20,20 +32,20 @@ class MapFetcher:
         return self.collate_fn(many(index) if callable(many) else [self.dataset[i] for i in index])
 
 
-class IterableFetcher:
+class IterableFetcher(Fetcher):
     """Fetches as many examples as the sampler names; StopIteration when there are none left."""
 
     def __init__(self, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> None:
-        self.iterator = iter(dataset)
-        self.auto_collation, self.collate_fn, self.drop_last = auto_collation, collate_fn, drop_last
+        super().__init__(dataset, auto_collation, collate_fn, drop_last)
+        self.dataset_iter = iter(dataset)
         self.ended = False
 
     def fetch(self, index) -> Any:
         if self.ended:
             raise StopIteration
         if not self.auto_collation:
-            return self.collate_fn(next(self.iterator))
-        batch = list(itertools.islice(self.iterator, len(index)))
+            return self.collate_fn(next(self.dataset_iter))
+        batch = list(itertools.islice(self.dataset_iter, len(index)))
         self.ended = len(batch) < len(index)
         if not batch or self.ended and self.drop_last:
             raise StopIteration
@@ -47,5 +59,5 @@ class DatasetKind:
     Iterable = 1
 
     @staticmethod
-    def create_fetcher(kind: int, *args) -> MapFetcher | IterableFetcher:
+    def create_fetcher(kind: int, *args) -> Fetcher:
         return (IterableFetcher if kind == DatasetKind.Iterable else MapFetcher)(*args)
