@@ -76,13 +76,14 @@ def _conditions(call: Call) -> list[str] | None:
     return [*tensors, *call.no_out, *[condition for _, condition in sorted(values, key=lambda pair: pair[0])]]
 
 
-def _history(call: Call, views_apart: bool = False) -> str:
-    """The condition that a gradient may be wanted; with `views_apart`, views of tensors without history are looked through."""
+def _history(call: Call, views_apart: bool = False, written: int = 0) -> str:
+    """The condition that a gradient may be wanted; with `views_apart`, views of tensors without history are looked through, but for the
+    first arguments that are `written`: a base must hear of it."""
     found = []
-    for v, a in call.arguments:
+    for i, (v, a) in enumerate(call.arguments):
         if a.is_tensor:
             alone = f"{v}.__class__ in PLAIN and {v}._autograd is not None"
-            alone += f" and may_have_history({v})" if views_apart else ""
+            alone += f" and may_have_history({v})" if views_apart and i >= written else ""
             found.append(f"any_history({v})" if a.is_list else alone)
     return " or ".join(found)
 
@@ -129,7 +130,7 @@ def _inplace_lines(call: Call) -> list[str]:
     form, conditions = call.op.inplace, _conditions(call)
     if form is None or form.native is None or conditions is None:
         return []
-    recorded = f"ambient.mode == 0 or ambient.mode == 1 and not ({_history(call)})"
+    recorded = f"ambient.mode == 0 or ambient.mode == 1 and not ({_history(call, views_apart=True, written=1)})"
     values = ", ".join([f"c_{v}" if a.is_list and a.base in _LISTS else v for v, a in call.arguments])
     run = [f"out_ = native(({values},))", *block("if out_ is not None:", "return out_")]
     return [MARK, *block(f"if {all_of(*conditions, f'({recorded})')}:", *run)]
