@@ -10,13 +10,16 @@ import inspect
 
 import numpy as np
 
+from ...core import modes
 from ...core.layers import above, extend
+from ...core.modes import ambient
 from ...core.symbolic import symbolic
 from ...core.tensor import CUDA, Tensor
 from ..eager.functions import generate
 from ..eager.text import Call, block
 from .calls import bypassed
 from .operator import exports
+from .overrides import NoImplementation, any_overridden, call_overridden
 
 _OPERANDS = (Tensor, int, float, complex, bool, np.generic)
 
@@ -49,7 +52,10 @@ def _binary(dunder: str, name: str) -> None:
         ):
             return result
         if other.__class__ is Tensor or _known(other):
-            return function(self, other)
+            try:
+                return function(self, other)
+            except NoImplementation:  # Python asks the other operand
+                return NotImplemented
         if isinstance(other, np.ndarray):
             return function(self, _from_array(other))
         return NotImplemented
@@ -83,26 +89,34 @@ def _reflected(dunder: str, name: str) -> None:
     if function is None:
         return
 
-    turned = _TURNED.get(name)
+    turned, seen = _TURNED.get(name), dunder in _SEEN_THEMSELVES
 
     def method(self, other):
         if not _known(other):
             return NotImplemented
+        if seen and (ambient.mode & modes.FUNCTION or any_overridden((self, other))):
+            try:
+                return call_overridden(method, (self, other), {})
+            except NoImplementation:
+                return NotImplemented
         return function(other, self) if turned is None else turned(self, other)
 
     method.__name__ = dunder
     setattr(Tensor, dunder, method)
 
 
+# Classes that override functions are offered these by their own names; the others, which commute, as the function.
+_SEEN_THEMSELVES = {f"__r{name}__" for name in ("sub", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")}
+
 # `other OP self` by an operator whose first operand is the tensor: the way that is quick, and that PyTorch goes.
 _TURNED = {
-    "add": lambda self, other: self + other,
-    "mul": lambda self, other: self * other,
+    "add": lambda self, other: self.__add__(other),
+    "mul": lambda self, other: self.__mul__(other),
     "sub": lambda self, other: exports["torch"]["rsub"](self, other),
     "true_divide": lambda self, other: self.reciprocal() * other,
-    "bitwise_and": lambda self, other: self & other,
-    "bitwise_or": lambda self, other: self | other,
-    "bitwise_xor": lambda self, other: self ^ other,
+    "bitwise_and": lambda self, other: self.__and__(other),
+    "bitwise_or": lambda self, other: self.__or__(other),
+    "bitwise_xor": lambda self, other: self.__xor__(other),
 }
 
 

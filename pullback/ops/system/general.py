@@ -28,15 +28,16 @@ from .inplace import (
     resize,
     write,
 )
-from .operator import Operator, find
+from .operator import Operator, exports, find
 
 
 def general(function, op: Operator, args: tuple, out=None):
     """Everything a public call may meet before its operator: overrides, argument conversion, `out=`."""
     if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
-        named = getattr(function, "__kwdefaults__", None) or ()  # overloads have some of them in a row with the others
+        seen = function if "public_name" in function.__dict__ else _public(function)
+        named = getattr(seen, "__kwdefaults__", None) or ()  # overloads have some of them in a row with the others
         positional, keywords = overrides.call_form(op, args, lists=False, named=named)
-        return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
+        return overrides.call_overridden(seen, positional, keywords if out is None else {**keywords, "out": out})
     if out is None and begins_on_device(args):
         result = above.plain_on_device(op, args)
         if result is not None:
@@ -45,6 +46,12 @@ def general(function, op: Operator, args: tuple, out=None):
     if out is not None:
         return write_out(op, args, out)
     return dispatch(op, args)
+
+
+def _public(function):
+    """The public function of whose overloads this is one, by which classes that override it know it."""
+    name = function.__name__
+    return exports["torch"].get(name) or exports["Tensor"].get(name) or function
 
 
 def _converted(op: Operator, args: tuple) -> tuple:

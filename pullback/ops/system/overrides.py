@@ -61,6 +61,10 @@ def any_overridden(args, out=None, depth: int = 3) -> bool:
     return out is not None and any_overridden(out if isinstance(out, (tuple, list)) else (out,))
 
 
+class NoImplementation(TypeError):
+    """Every class that was offered a call declined it."""
+
+
 def call_overridden(function, args: tuple, kwargs: dict):
     """Offer a public call to function modes and overriding classes; without takers, make it."""
     overridden = [] if ambient.function_disabled else overridden_args((*args, *kwargs.values()), [])
@@ -79,7 +83,7 @@ def call_overridden(function, args: tuple, kwargs: dict):
         with disable_torch_function(2 if ambient.function_disabled else 0):
             return function(*args, **kwargs)
     name = f"{getattr(function, '__module__', 'torch')}.{getattr(function, '__name__', function)}"
-    raise TypeError(
+    raise NoImplementation(
         f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(t.__name__ for t in types)}]"
     )
 

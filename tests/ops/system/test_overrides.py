@@ -189,3 +189,42 @@ def test_every_function_can_be_called_again_with_what_a_class_is_offered():
             assert result is not None, op
             calls += 1
     assert calls > 300
+
+
+class Names(torch.Tensor):
+    seen: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        Names.seen.append(func)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_classes_see_the_public_function_whichever_overload_takes_the_call():
+    x = torch.tensor([1.0, 2.0]).as_subclass(Names)
+    calls = {
+        lambda: torch.pow(x, 2): torch.pow, lambda: x**2: torch.pow, lambda: x % 2: torch.remainder,
+        lambda: x.clone().pow_(2): torch.Tensor.pow_, lambda: 2**x: torch.Tensor.__rpow__, lambda: 2 - x: torch.Tensor.__rsub__,
+        lambda: 2 / x: torch.Tensor.__rtruediv__, lambda: 2 // x: torch.Tensor.__rfloordiv__, lambda: 2 % x: torch.Tensor.__rmod__,
+    }  # fmt: skip
+    for call, function in calls.items():
+        Names.seen.clear()
+        assert type(call()) is Names
+        assert Names.seen[-1] is function
+
+
+def test_the_other_operand_is_asked_where_no_class_implements_an_operator():
+    class Declines(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    class Reflects(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1 if func is torch.Tensor.__rpow__ else NotImplemented
+
+    a, b = (torch.ones(2).as_subclass(cls) for cls in (Declines, Reflects))
+    assert a**b == -1
+    with pytest.raises(TypeError, match="unsupported operand"):
+        a + b
