@@ -233,3 +233,18 @@ def test_fetchers():
     assert iterable.fetch([None] * 2) == [0, 1] and next(iterable.dataset_iter) == 2
     with pytest.raises(StopIteration):
         iterable.fetch([None])
+
+
+def test_a_dataset_that_is_its_own_iterator_is_begun_once():
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            self.place = 0
+            return self
+
+        def __next__(self):
+            if self.place == 5:
+                raise StopIteration
+            self.place += 1
+            return self.place
+
+    assert [b.tolist() for b in DataLoader(Stream(), batch_size=2)] == [[1, 2], [3, 4], [5]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -45,11 +45,19 @@ class IterableFetcher(Fetcher):
             raise StopIteration
         if not self.auto_collation:
             return self.collate_fn(next(self.dataset_iter))
-        batch = list(itertools.islice(self.dataset_iter, len(index)))
+        batch = self._next_examples(len(index))
         self.ended = len(batch) < len(index)
         if not batch or self.ended and self.drop_last:
             raise StopIteration
         return self.collate_fn(batch)
+
+    def _next_examples(self, count: int) -> list:
+        """By `next` alone: a dataset that is its own iterator may begin anew when it is asked for one."""
+        batch: list = []
+        with contextlib.suppress(StopIteration):
+            while len(batch) < count:
+                batch.append(next(self.dataset_iter))
+        return batch
 
 
 class DatasetKind:
