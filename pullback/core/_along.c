@@ -14,7 +14,7 @@ typedef struct {
     i64 outer, n, inner;
 } Shape;
 
-enum { MOST_SORTED = 256, MOST_FEW = 16, MEDIAN = -1, NAN_MEDIAN = -2, LANES = 16 };
+enum { MOST_SORTED = 256, MOST_FEW = 16, MEDIAN = -1, NAN_MEDIAN = -2, MODE = -3, LANES = 16 };
 
 #define T float
 #define NAME(f) f##_f32
@@ -293,7 +293,9 @@ static PyObject *chosen(PyObject *args, i64 k, PyObject *dim, int keep, int apar
     Array *values = reduced(a, first, last, keep, kind(a)), *places = wants_places ? reduced(a, first, last, keep, I64) : NULL;
     int done = 0;
     if (values && (places || !wants_places)) {
-#define CALL(type, suffix) done = chosen_##suffix((const type *)a->data, s, k, apart, (type *)values->data, places ? (i64 *)places->data : NULL)
+#define CALL(type, suffix)                                                                                          \
+    done = k == MODE ? sorted_##suffix((const type *)a->data, s, 0, 1, 1, (type *)values->data, (i64 *)places->data) \
+                     : chosen_##suffix((const type *)a->data, s, k, apart, (type *)values->data, places ? (i64 *)places->data : NULL)
         BY_KIND(kind(a), CALL)
 #undef CALL
     }
@@ -313,8 +315,8 @@ static PyObject *py_median_dim(PyObject *self, PyObject *args) { return chosen(a
 static PyObject *py_nanmedian_dim(PyObject *self, PyObject *args) { return chosen(args, NAN_MEDIAN, argument(args, 1), argument(args, 2) == Py_True, 0, 1); }
 static PyObject *py_median(PyObject *self, PyObject *args) { return chosen(args, MEDIAN, Py_None, 0, 0, 0); }
 static PyObject *py_nanmedian(PyObject *self, PyObject *args) { return chosen(args, NAN_MEDIAN, Py_None, 0, 0, 0); }
-/* Where no two elements are equal, the smallest is the most frequent. */
-static PyObject *py_mode(PyObject *self, PyObject *args) { return chosen(args, 0, argument(args, 1), argument(args, 2) == Py_True, 1, 1); }
+/* Where no two elements of a row are equal, the smallest is the most frequent. */
+static PyObject *py_mode(PyObject *self, PyObject *args) { return chosen(args, MODE, argument(args, 1), argument(args, 2) == Py_True, 1, 1); }
 
 /* ---- spreads, norms, logarithms of sums */
 static PyObject *spreads(PyObject *args, int root, int wants_means) { /* self, dim, correction, keepdim */

@@ -189,7 +189,11 @@ class Tensor(TensorMethods):
 
     @property
     def is_quantized(self) -> bool:
-        """Quantized tensors, and those of devices that are not there: never."""
+        """Quantized tensors, and those of devices that are not there: never.
+
+        >>> torch.ones(1).is_quantized, torch.ones(1).is_mps
+        (False, False)
+        """
         return False
 
     is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = is_quantized

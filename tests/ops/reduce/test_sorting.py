@@ -1,9 +1,12 @@
 """Order: sorts, selections, quantiles, searches, distinct elements, histograms."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pullback as torch
 
@@ -153,3 +156,17 @@ def test_searching_a_sequence_that_ends_in_nan(dtype):
     assert torch.searchsorted(sequence, values).tolist() == [3, 3, 0, 1, 0]
     assert torch.bucketize(values, sequence, right=True).tolist() == [3, 3, 1, 3, 0]
     assert torch.searchsorted(sequence, values[1]).item() == 3
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=20), st.sampled_from(["float32", "int64", "int16"]), st.data())
+def test_one_element_of_a_row_by_its_rank_or_its_count(row, dtype, data):
+    t = torch.tensor(row).to(getattr(torch, dtype))
+    counts = Counter(row)
+    often = min(v for v, n in counts.items() if n == max(counts.values()))
+    k = data.draw(st.integers(1, len(row)))
+    for (value, place), want in [
+        (t.mode(0), often),
+        (t.kthvalue(k, 0), sorted(row)[k - 1]),
+        (t.median(0), sorted(row)[(len(row) - 1) // 2]),
+    ]:
+        assert (value.item(), row[place.item()]) == (want, want)
