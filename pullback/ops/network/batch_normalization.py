@@ -324,7 +324,8 @@ batch_norm_backward = operator(
     writes_unseen=True,
 )
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    wrap_dim(1, input.ndim)  # that of the channels
+    if input.ndim < 2 and input.numel():  # without elements no channels are looked for
+        wrap_dim(1, input.ndim)
     if training and not ambient.mode & ~(GRAD | AUTOCAST) and running_mean is not None and running_var is not None:
         if input._keys == running_mean._keys == running_var._keys == CUDA:
             return _on_device(input, weight, bias, running_mean, running_var, momentum, eps)

@@ -212,3 +212,10 @@ def test_statistics_with_tangents_are_refused():
         with pytest.raises(RuntimeError, match="not differentiable wrt running_mean and running_var"):
             torch.func.jvp(lambda *a: F.batch_norm(x if len(a) == 1 else a[0], a[-1], variance), at, at)
     torch.func.jvp(lambda x: F.batch_norm(x, mean, variance), (x,), (x,))
+
+
+def test_batch_norm_looks_for_channels_of_elements_alone():
+    nothing = torch.zeros(0, requires_grad=True)
+    assert F.batch_norm(nothing, torch.zeros(0), torch.zeros(0), training=True).shape == (0,)
+    with pytest.raises(IndexError, match="out of range"):
+        F.batch_norm(torch.ones(3), None, None, training=True)
