@@ -123,7 +123,15 @@ def _check_input(name: str, in_dims, x, d):
             f"{lead}Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.ndim} so expected in_dim to satisfy "
             f"-{x.ndim} <= in_dim < {x.ndim}."
         )
+    if d % x.ndim:
+        refuse_nested(x, d)
     return d % x.ndim
+
+
+def refuse_nested(x: Tensor, d: int) -> None:
+    """Components of a nested tensor are batched along its first dimension, and no other."""
+    if x.is_nested:
+        raise RuntimeError(f"Nested tensors can only be vmapped over dim=0, but got dim={d}")
 
 
 def _broadcast_dims(dims, tree) -> list | None:
@@ -215,7 +223,10 @@ def remove_batch_dim(out: Tensor, level: BatchLevel, size: int, dim: int) -> Ten
             )
         if at is None:
             return value.unsqueeze(dim).expand((*value.shape[: dim % rank], size, *value.shape[dim % rank :]))
-        return value.movedim(at, dim) if at != dim % rank else value
+        if at != dim % rank:
+            refuse_nested(value, dim)
+            return value.movedim(at, dim)
+        return value
 
 
 def _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs):

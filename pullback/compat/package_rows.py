@@ -209,6 +209,9 @@ TORCH_ROWS: dict[str, str] = {
     "_convert_indices_from_csr_to_coo": f"{_FUNCTIONS}:compressed_to_rows",
     "_debug_has_internal_overlap": "pullback.compat.private_names:has_internal_overlap",
     "Storage": "pullback:FloatStorage",
+    "_register_device_module": "pullback.compat.private_names:register_device_module",
+    "_storage_classes": "pullback.ops.make.storages:classes",
+    "_embedding_bag_forward_only": "pullback.ops.network.embedding:embedding_bag_forward_only",
     "_segment_reduce": "pullback:segment_reduce",
     **{
         f"_cast_{name}": f"{_FUNCTIONS}:cast_{name}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +76,18 @@ def has_internal_overlap(t: Tensor) -> int:
     if is_dense(t.shape, t.stride()):
         return 0
     return 1 if any(st == 0 and s > 1 for s, st in zip(t.shape, t.stride(), strict=True)) else 2
+
+
+def register_device_module(device_type: str, module) -> None:
+    """Let `torch.<device type>` be the module of a device that another package serves."""
+    torch = importlib.import_module("torch")
+    name = device_type_of(device_type).type
+    if hasattr(torch, name):
+        raise RuntimeError(
+            f"The runtime module of '{name}' has already been registered with '{getattr(torch, name)}'"
+        )
+    setattr(torch, name, module)
+    sys.modules[f"torch.{name}"] = module
 
 
 def get_privateuse1_backend_name() -> str:

@@ -393,6 +393,11 @@ EXTENSIONS: dict[str, dict[str, str]] = {
     },
     "Node": {"autograd.nodes": "__call__ _input_metadata", "autograd.methods": "register_hook register_prehook"},
     "Generator": {"ops.make.random": "get_state set_state"},
+    "UntypedStorage": {
+        "ops.make.storages": (
+            "bfloat16 bool byte char complex_double complex_float double float half int long short"
+        ),
+    },
 }
 
 

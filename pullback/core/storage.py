@@ -204,6 +204,10 @@ class StorageBase(Storage):
 
     size = __len__ = nbytes
 
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
     def element_size(self) -> int:
         return 1
 

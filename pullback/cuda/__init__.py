@@ -11,7 +11,8 @@ from ..core.device import indexed
 from ..core.errors import AcceleratorError, OutOfMemoryError
 from ..core.random import generator_of
 from ..core.tensor import Tensor
-from ..ops.make.construct import TYPED
+from ..ops.make.construct import TYPED, legacy
+from ..ops.make.storages import LEGACY_CUDA
 from . import amp, memory, nvtx, random
 from .absent import NO_CUDA, Unsupported, needs_device
 from .devices import (
@@ -87,6 +88,8 @@ def __getattr__(name: str):
         return is_initialized()
     if name == "default_generators":
         return tuple(generator_of(device_type("cuda", i)) for i in range(device_count()))
+    if name in LEGACY_CUDA:  # `cuda.FloatStorage`
+        return LEGACY_CUDA[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -111,7 +114,7 @@ class _TypedTensor(type):
 
     def __call__(cls, *args, **kwargs):
         cls.check_available()
-        return TYPED[cls.__name__](*args, device=indexed("cuda"))
+        return legacy(TYPED[cls.__name__].dtype, args, indexed("cuda"))
 
     def __instancecheck__(cls, instance) -> bool:
         return (

@@ -53,7 +53,10 @@ class DeviceObject:
 
     def __new__(cls, *args, **kwargs):
         if not device_count():
-            raise RuntimeError(f"torch.cuda.{cls.__name__} requires CUDA support. {NO_CUDA}")
+            name = cls.__name__
+            raise RuntimeError(
+                f"Tried to instantiate dummy base class {name}: torch.cuda.{name} requires CUDA support. {NO_CUDA}"
+            )
         return object.__new__(cls)
 
 

@@ -10,10 +10,11 @@ from typing import Self
 from ..core import dtype as dtypes
 from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
-from ..core.modes import no_grad
+from ..core.modes import FUNCTION, ambient, no_grad
 from ..core.swap import swap_tensors
 from ..core.tensor import META, SPARSE, Tensor
 from ..ops.system.operator import public
+from ..ops.system.overrides import call_overridden
 from .conversion_flags import Flags
 from .parameter import Parameter, is_lazy
 
@@ -34,6 +35,10 @@ def _no_form(args: tuple) -> TypeError:
 
 def _parse_to(*args, device=None, dtype=None, non_blocking: bool = False, tensor=None, memory_format=None, copy=False):
     """(device, dtype, non_blocking, memory format) from the forms of `.to`."""
+    if ambient.mode & FUNCTION:
+        named = {"device": device, "dtype": dtype, "tensor": tensor, "memory_format": memory_format}
+        options = {name: value for name, value in named.items() if value is not None}
+        return call_overridden(_parse_to, args, {**options, "non_blocking": non_blocking, "copy": copy})
     if copy:
         raise RuntimeError(".to() does not accept copy argument")
     rest = list(args)

@@ -102,10 +102,21 @@ class _Stream:
                 raise RuntimeError(
                     f"storage {key} has wrong byte size: expected {face.nbytes()} got {count * dtype.itemsize}"
                 )
-            data = file.read(face.nbytes())
-            if len(data) != face.nbytes():
-                raise _truncated(f"{face.nbytes() - len(data)} more bytes of storage {key}")
-            face._storage.buffer[...] = np.frombuffer(data, np.uint8)
+            done = _read_into(file, face._storage.buffer)
+            if done != face.nbytes():
+                raise _truncated(f"{face.nbytes() - done} more bytes of storage {key}")
+
+
+def _read_into(file: IO[bytes], buffer: Any) -> int:
+    """Fill memory from a file, without a copy where the file can; how many bytes there were."""
+    if not hasattr(file, "readinto") or not isinstance(buffer, np.ndarray):
+        data = file.read(buffer.size)
+        buffer[: len(data)] = np.frombuffer(data, np.uint8)
+        return len(data)
+    view, done = memoryview(buffer), 0
+    while done < buffer.size and (n := file.readinto(view[done:])):
+        done += n
+    return done
 
 
 def load_stream(file: IO[bytes], restore: Callable, pickle_module: Any, weights_only: bool, options: dict) -> Any:

@@ -305,9 +305,25 @@ def new(self, *args, device=None, size=None) -> Tensor:
     """The old constructor with this tensor's dtype."""
     if len(args) == 1 and isinstance(args[0], TypedStorage) and args[0].dtype is not self.dtype:
         raise RuntimeError(f"Expected a storage of {self.dtype}, but got one of {args[0].dtype}")
+    if device is not None:
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            raise RuntimeError(
+                "Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  "
+                "Use torch.as_tensor(...) instead."
+            )
+        _check_legacy_device(self.device.type, device)
     if self._keys & SPARSE:
         return _new_sparse(self, args if size is None else (size,), device)
     return legacy(self.dtype, args if size is None else tuple(size), device or self.device)
+
+
+def _check_legacy_device(expected: str, device) -> None:
+    """The old constructors take a device for its number: which kind it is, their class says."""
+    kind = devices.device(device).type
+    if kind != expected:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {expected} but device type: {kind} was passed"
+        )
 
 
 def _new_sparse(t: Tensor, args: tuple, device) -> Tensor:
@@ -503,6 +519,8 @@ def construct(cls, *args, **kwargs) -> Tensor:
     kwargs.pop("requires_grad", None)
     if len(args) == 1 and isinstance(args[0], Tensor):
         return _another_of(args[0], cls, device)
+    if device is not None:
+        _check_legacy_device("cpu", device)
     result = legacy(ambient.default_dtype, args, device)
     return result if cls is Tensor else core_tensor.subclass_of(cls, result)
 
@@ -569,6 +587,8 @@ class _TypedTensorMeta(type):
 
 def _typed_constructor(d: dtype):
     def __new__(cls, *args, device=None):
+        if device is not None:
+            _check_legacy_device("cpu", device)
         return legacy(d, args, device)
 
     return _TypedTensorMeta(

@@ -16,6 +16,7 @@ from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core.arrays import assign, to_host
 from ...core.dtype import dtype
+from ...core.layers import extend
 from ...core.modes import ambient
 from ...core.storage import Storage, UntypedStorage, window
 from ...core.tensor import META, Tensor, wrap
@@ -235,6 +236,18 @@ for _name, _target in _CASTS.items():
     setattr(TypedStorage, _name, lambda self, d=_dtype: self._to(d))
 
 
+def _bytes_as(d: dtype):
+    """A cast of a storage without a dtype: each byte becomes a number."""
+    return lambda self: TypedStorage(wrap_storage=self, dtype=dtypes.uint8)._to(d)
+
+
+extend(
+    UntypedStorage,
+    __name__,
+    **{name: _bytes_as(next(d for d in dtypes.ALL if target in (d.name, d.alias))) for name, target in _CASTS.items()},
+)
+
+
 for _name in (
     "size",
     "nbytes",
@@ -303,7 +316,9 @@ class _LegacyType(type):
     dtype: dtype
 
     def __instancecheck__(cls, instance) -> bool:
-        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype and not instance.is_cuda
+        if not isinstance(instance, TypedStorage) or instance.dtype is not cls.dtype:
+            return False
+        return instance.is_cuda == (cls.__module__ == "torch.cuda")
 
 
 class LegacyStorage(TypedStorage):
@@ -317,6 +332,8 @@ class LegacyStorage(TypedStorage):
                 raise RuntimeError(f"{cls.__name__}.__new__: '{name}' cannot be specified")
         if kwargs:
             raise TypeError(f"{cls.__name__}.__new__: got an unexpected keyword argument '{next(iter(kwargs))}'")
+        if cls.__module__ == "torch.cuda" and wrap_storage is None:
+            return TypedStorage(*args, dtype=cls.dtype, device="cuda")
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
 
 
@@ -326,8 +343,25 @@ def _legacy(d: dtype) -> type:
     return _LegacyType(name, (LegacyStorage,), {"dtype": d, "_dtype": d, "__module__": "torch", "__doc__": says})
 
 
-LEGACY: dict[str, Any] = {
-    f"{d.scalar_name}Storage": _legacy(d)
-    for d in dtypes.ALL
-    if d.numpy is not None and not d.name.startswith(("float8", "uint16", "uint32", "uint64"))
-}
+def _of_host(name: str) -> classmethod:
+    """A way to make storages that devices do not have."""
+
+    def refuse(cls, *args, **kwargs):
+        raise RuntimeError(f"{name}: Not available for CUDA storage")
+
+    return classmethod(refuse)
+
+
+def _legacy_cuda(d: dtype) -> type:
+    body: dict[str, Any] = {"dtype": d, "_dtype": d, "__module__": "torch.cuda"}
+    body["__doc__"] = f"The old way to make memory of {d.name} on a CUDA device."
+    refused = {name: _of_host(name) for name in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename")}
+    return _LegacyType(f"{d.scalar_name}Storage", (LegacyStorage,), body | refused)
+
+
+_OLD = [
+    d for d in dtypes.ALL if d.numpy is not None and not d.name.startswith(("float8", "uint16", "uint32", "uint64"))
+]
+LEGACY: dict[str, Any] = {f"{d.scalar_name}Storage": _legacy(d) for d in _OLD}
+LEGACY_CUDA: dict[str, Any] = {f"{d.scalar_name}Storage": _legacy_cuda(d) for d in _OLD}
+classes: frozenset = frozenset([TypedStorage, UntypedStorage, *LEGACY.values(), *LEGACY_CUDA.values()])

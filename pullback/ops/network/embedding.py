@@ -275,11 +275,23 @@ def _check_bag_weight(d: dtypes.dtype) -> None:
         )
 
 
+def _check_bag_ranks(weight: int, indices: int, offsets: int) -> None:
+    wrong = (
+        ("input has to be a 1D or 2D", indices) if indices not in (1, 2)
+        else ("offsets has to be a 1D", offsets) if indices == 1 and offsets != 1
+        else ("weight has to be a 2D", weight) if weight != 2
+        else None
+    )  # fmt: skip
+    if wrong is not None:
+        raise RuntimeError(f"{wrong[0]} Tensor, but got Tensor of dimension {wrong[1]}")
+
+
 def _bag_shape(
     weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
 ):
     _check_indices("embedding_bag", indices)
     _check_indices("embedding_bag", offsets, 1, "offsets")
+    _check_bag_ranks(weight._array.ndim, indices._array.ndim, offsets._array.ndim)
     _check_bag_weight(weight.dtype)
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise RuntimeError(
@@ -452,6 +464,12 @@ _embedding_bag = _lookup(
     named=False,
     vjp={"weight": _bag_weight_grad, "per_sample_weights": _bag_sample_grad},
 )
+
+
+def embedding_bag_forward_only(weight, indices, offsets, *options, **named):
+    """`_embedding_bag` without history."""
+    with no_grad():
+        return _embedding_bag(weight, indices, offsets, *options, **named)
 
 
 @front("torch.embedding_bag")

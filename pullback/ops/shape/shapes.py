@@ -131,6 +131,8 @@ def _view_general(self, size, dtype):
     try:
         return dispatch(view_, (self, view_.schema.arguments[1].convert_value(size)))
     except Unfit:
+        if any_overridden((size,)):  # an object that stands for a dtype or a size
+            return call_overridden(view, (self, size), {})
         given = type_name(size)
         raise TypeError(
             f"view() received an invalid combination of arguments - got ({given}), but expected one of:\n * "

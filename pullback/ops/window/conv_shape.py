@@ -13,6 +13,7 @@ from .kernels.geometry import conv_size, conv_transpose_size
 from .words import NUMBERS, listed, require
 
 _AXES = ("depth", "height", "width")
+MOST_PADDING = (2**63 - 1) // 2  # an axis is padded at both ends, and its size is a 64-bit integer
 
 
 def expanded(name: str, value: tuple, spatial: int) -> tuple:
@@ -67,6 +68,9 @@ def _times(sizes) -> str:
 def _check_signs(stride, padding, dilation, output_padding) -> None:
     if any(p < 0 for p in padding):
         raise RuntimeError("negative padding is not supported")
+    for i, p in enumerate(padding):
+        if p.__class__ is int and p > MOST_PADDING:
+            raise RuntimeError(f"Given padding={p} at dimension {i} , expected padding to be at most {MOST_PADDING}")
     if any(p < 0 for p in output_padding):
         raise RuntimeError("negative output_padding is not supported")
     if any(s <= 0 for s in stride):
