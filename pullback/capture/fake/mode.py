@@ -35,6 +35,7 @@ from ...ops.family.view import alias
 from ...ops.layout.sparse.table import without_data
 from ...ops.layout.sparse.without_data import parts_of
 from ...ops.make.lifting import lift_fresh
+from ...ops.shape.view_geometry import NoSuchView
 from ...ops.system import dispatch as dispatching
 from ...ops.system import inplace
 from ...ops.system.execute import mark_inference
@@ -53,6 +54,7 @@ from .errors import (
     UnsupportedOperatorException,
     mixed_modes,
     real_among_fakes,
+    no_view,
 )
 from .facts import Facts, facts_of, result_device
 
@@ -274,7 +276,10 @@ class FakeTensorMode(TorchDispatchMode):
                 return self._from_spec(spec, device)
             result = [None if s is None else self._from_spec(s, device) for s in spec]
             return result if facts.many else pack_results(op, result)
-        out = op.family.run_meta(op, args)
+        try:
+            out = op.family.run_meta(op, args)
+        except NoSuchView as error:
+            raise no_view(args[0], args[1], error) from None
         if not op.family.makes_fakes:
             for t in out if isinstance(out, (tuple, list)) else (out,):
                 self.brand(t, device)
