@@ -69,6 +69,11 @@ def _indices(sizes: tuple, device) -> list[Tensor]:
     return result
 
 
+def _identity(score: Tensor, batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
+    """The scores as they are."""
+    return score
+
+
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """Allows everything."""
     return batch.new_ones((), dtype=dtypes.bool)

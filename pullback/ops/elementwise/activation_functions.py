@@ -84,7 +84,7 @@ def hard_tanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplac
 @front("nn.functional.threshold")
 def threshold_function(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`value` where an element is not above the threshold."""
-    return (_threshold.inplace_function if inplace else _threshold.function)(input, threshold, value)
+    return threshold_(input, threshold, value) if inplace else _threshold.function(input, threshold, value)
 
 
 @front("nn.functional.elu")
@@ -147,8 +147,19 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 @front("torch.threshold_", "nn.functional.threshold_")
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`threshold` in place."""
+    """`threshold` in place. Elements that share memory are written once: doing it again would change nothing."""
+    if 0 in input.stride():
+        _threshold.inplace_function(_each_once(input), threshold, value)
+        return input
     return _threshold.inplace_function(input, threshold, value)
+
+
+def _each_once(t: Tensor) -> Tensor:
+    """A view of the memory of an expanded tensor in which no element comes twice."""
+    for dim, stride in enumerate(t.stride()):
+        if stride == 0 and t.size(dim) > 1:
+            t = t.narrow(dim, 0, 1)
+    return t
 
 
 # ---- compositions

@@ -183,8 +183,11 @@ def _batch_all(tensors, dims, size: int) -> list:
 
 def _cat_vmap(args, dims, size):
     batched = _batch_all(args[0], dims[0], size)
-    counted = [t for t in batched if not _skipped(t.shape[1:])] or batched
-    return dispatch(cat, (tuple(counted), wrap_dim(args[1], counted[0].ndim - 1) + 1)), 0
+    counted = next((t for t in batched if not _skipped(t.shape[1:])), batched[0])
+    dim = wrap_dim(args[1], counted.ndim - 1) + 1
+    nothing = (*counted.shape[:dim], 0, *counted.shape[dim + 1 :])  # empty vectors join tensors of any rank
+    joined = [t.reshape(nothing) if _skipped(t.shape[1:]) else t for t in batched]
+    return dispatch(cat, (tuple(joined), dim)), 0
 
 
 cat = export_operator(

@@ -6,6 +6,7 @@ copy. These are compositions of `views`: gradients, metadata and batching follow
 
 from __future__ import annotations
 
+from ...core.dtype import INT
 from ...core.dtype import dtype as dtype_type
 from ...core.geometry import infer_size, view_strides, wrap_dim
 from ...core.layers import extend
@@ -337,6 +338,8 @@ def _quick_narrow(input, dim, start, length):
         or start.__class__ is not int
         or length.__class__ is not int
     ):
+        if isinstance(start, Tensor) and (start.ndim or start.dtype.category != INT):
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
         return None
     a = input._array
     shape = a.shape

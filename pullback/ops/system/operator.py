@@ -205,7 +205,9 @@ class Operator:
                     value = wrap_number(value)
                 out.append(argument.convert_value(value))
             except Unfit:
-                raise wrong_type(self.display, argument, value) from None
+                if not (argument.is_list and argument.base in ("Tensor", "Tensor?") and isinstance(value, Tensor) and value.ndim):
+                    raise wrong_type(self.display, argument, value) from None
+                out.append(argument.convert_value(list(value)))  # a tensor is a sequence of its rows
         return tuple(out)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple:

@@ -40,6 +40,8 @@ def _array(*args, copy=True, **kwargs):
     """`np.array(traced)`: a copy; `np.asarray` of one that has the dtype is itself."""
     result = _make_array(*args, **kwargs)
     first = args[0] if args else kwargs.get("object")
+    if isinstance(copy, np._CopyMode):
+        copy = copy is np._CopyMode.ALWAYS
     if isinstance(first, TracedArray) and copy and result.tensor is first.tensor:
         return TracedArray(first.tensor.clone())
     return result
