@@ -83,9 +83,7 @@ def register_device_module(device_type: str, module) -> None:
     torch = importlib.import_module("torch")
     name = device_type_of(device_type).type
     if hasattr(torch, name):
-        raise RuntimeError(
-            f"The runtime module of '{name}' has already been registered with '{getattr(torch, name)}'"
-        )
+        raise RuntimeError(f"The runtime module of '{name}' has already been registered with '{getattr(torch, name)}'")
     setattr(torch, name, module)
     sys.modules[f"torch.{name}"] = module
 

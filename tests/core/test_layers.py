@@ -13,6 +13,7 @@ import pytest
 from pullback.core.layers import EXTENSIONS, Seams, above, declarations, extend
 from pullback.core.node import Node
 from pullback.core.random import Generator
+from pullback.core.storage import UntypedStorage
 from pullback.core.tensor import Tensor
 
 SOURCE = Path(__file__).resolve().parents[2] / ".ci" / "layers.py"
@@ -115,7 +116,7 @@ def test_the_tool_sees_imports_in_functions_and_in_strings(source, tmp_path):
 
 
 # ---- members of classes
-CLASSES = {"Tensor": Tensor, "Node": Node, "Generator": Generator}
+CLASSES = {"Tensor": Tensor, "Node": Node, "Generator": Generator, "UntypedStorage": UntypedStorage}
 
 
 def test_layers_add_to_classes_what_they_declare():

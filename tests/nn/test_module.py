@@ -146,3 +146,16 @@ def test_buffers_are_recognized():
 def test_one_seed_gives_pytorchs_weights(seed, first):
     torch.manual_seed(seed)
     assert abs(nn.Linear(2, 2).weight[0, 0].item() - first) < 1e-3
+
+
+def test_function_modes_see_how_the_arguments_of_to_are_read():
+    class Mode(torch.overrides.TorchFunctionMode):
+        names: list = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        nn.Linear(1, 1).to(torch.float64)
+    assert "_parse_to" in Mode.names

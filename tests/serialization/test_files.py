@@ -341,3 +341,17 @@ def test_lazy_modules_stay_lazy():
 def test_inside_transforms_is_refused():
     with pytest.raises(RuntimeError, match="cannot be pickled"):
         torch.vmap(lambda x: pickle.dumps(x) and x)(torch.ones(2))
+
+
+def test_old_streams_are_read_into_place():
+    class Counting(io.BytesIO):
+        calls = 0
+
+        def readinto(self, buffer):
+            self.calls += 1
+            return super().readinto(buffer)
+
+    file = io.BytesIO()
+    torch.save(torch.arange(6.0), file, _use_new_zipfile_serialization=False)
+    counting = Counting(file.getvalue())
+    assert torch.load(counting).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] and counting.calls

@@ -53,8 +53,8 @@ from .errors import (
     UnsupportedMutationAliasingException,
     UnsupportedOperatorException,
     mixed_modes,
-    real_among_fakes,
     no_view,
+    real_among_fakes,
 )
 from .facts import Facts, facts_of, result_device
 

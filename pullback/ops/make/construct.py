@@ -321,9 +321,7 @@ def _check_legacy_device(expected: str, device) -> None:
     """The old constructors take a device for its number: which kind it is, their class says."""
     kind = devices.device(device).type
     if kind != expected:
-        raise RuntimeError(
-            f"legacy constructor expects device type: {expected} but device type: {kind} was passed"
-        )
+        raise RuntimeError(f"legacy constructor expects device type: {expected} but device type: {kind} was passed")
 
 
 def _new_sparse(t: Tensor, args: tuple, device) -> Tensor:

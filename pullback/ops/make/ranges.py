@@ -154,7 +154,24 @@ def arange(
     start, end = (0, start) if end is None else (start, end)
     dtype, layout, device = _options("arange", arange_op, dtype, layout, device, out)
     args = (_number(start), _number(end), _number(step), dtype, layout, device, pin_memory)
-    return finish(dispatch(arange_op, args), requires_grad, out, by_count=True)
+    result = dispatch(arange_op, args)
+    if out is not None:
+        _fit(out, result)
+    return finish(result, requires_grad, out, by_count=True)
+
+
+def _fit(out: Tensor, result: Tensor) -> None:
+    """Say that an `out` with elements, but of another number, is resized: rounding may be why."""
+    n = result.numel()
+    if out.requires_grad or out.numel() in (0, n):
+        return
+    warnings.warn(
+        f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not match the "
+        f"computed number of elements {n}. Note that this may occur as a result of rounding error. The out tensor will be "
+        f"resized to a tensor of shape ({n},).",
+        stacklevel=4,
+    )
+    out.resize_((n,))
 
 
 @front("torch.range")

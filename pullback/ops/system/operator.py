@@ -205,9 +205,7 @@ class Operator:
                     value = wrap_number(value)
                 out.append(argument.convert_value(value))
             except Unfit:
-                if not (argument.is_list and argument.base in ("Tensor", "Tensor?") and isinstance(value, Tensor) and value.ndim):
-                    raise wrong_type(self.display, argument, value) from None
-                out.append(argument.convert_value(list(value)))  # a tensor is a sequence of its rows
+                raise wrong_type(self.display, argument, value) from None
         return tuple(out)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.layers import above
 from ...core.modes import FUNCTION, LISTENING, ambient
+from ...core.tensor import Tensor
 from .dispatch import dispatch
 from .operator import Operator, exports, packet_key, packets
 from .overrides import any_overridden, call_overridden
@@ -64,6 +65,9 @@ class OpOverloadPacket:
                 continue
 
             return dispatch(op, bound)
+        for op in found.values():
+            if (listed := _by_rows(op, args)) is not None:
+                return self(*listed, **kwargs)
         raise self._mismatch(errors)
 
     def _mismatch(self, errors: list[Exception]) -> Exception:
@@ -79,6 +83,15 @@ class OpOverloadPacket:
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self._name}"
+
+
+def _by_rows(op: Operator, args: tuple) -> list | None:
+    """The arguments where a tensor that stands for a list of indices is taken for its rows; None where none does."""
+    out = list(args)
+    for i, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=False)):
+        if argument.is_list and argument.base == "Tensor?" and isinstance(value, Tensor) and value.ndim:
+            out[i] = list(value)
+    return out if any(new is not old for new, old in zip(out, args, strict=True)) else None
 
 
 # operators under names that their public functions do not tell

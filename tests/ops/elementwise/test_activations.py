@@ -142,3 +142,9 @@ def test_gradients_of_thresholds_lie_as_what_was_compared(name, attributes):
     for g in (torch.randn(2, 8, 4, 4), torch.randn(2, 8, 1, 1).expand(2, 8, 4, 4)):
         assert op(g, x, *attributes).stride() == x.stride() == op(g.to("meta"), x.to("meta"), *attributes).stride()
         assert op(x, g.contiguous(), *attributes).is_contiguous()
+
+
+def test_threshold_writes_expanded_tensors():
+    x = torch.tensor([[-1.0, 2.0]]).expand(3, 2)
+    assert torch.nn.functional.threshold(x, 0.5, 0.25, inplace=True) is x
+    assert x.tolist() == [[0.25, 2.0]] * 3

@@ -102,3 +102,31 @@ def test_what_is_not_handed_over():
 def test_arrays_of_several_shapes_make_no_tensor():
     with pytest.raises(ValueError, match=r"expected sequence of length 3 at dim 2 \(got 0\)"):
         torch.tensor([np.zeros((3, 3)), np.zeros((3, 0))])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.FloatTensor(2, device="meta"),
+        lambda: torch.Tensor((2.0, 3.0), device="cuda"),
+        lambda: torch.ones(2).new(3, device="cuda"),
+        lambda: torch.eye(2).to_sparse().new(device="cuda"),
+    ],
+)
+def test_old_constructors_refuse_another_kind_of_device(make):
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: (cuda|meta)"):
+        make()
+
+
+def test_new_of_a_tensor_takes_no_device():
+    t = torch.ones(1)
+    assert t.new(2, device="cpu").shape == (2,)
+    with pytest.raises(RuntimeError, match="is not supported"):
+        t.new(t, device="cpu")
+
+
+def test_arange_says_that_out_has_another_number_of_elements():
+    out = torch.zeros(1, 4)
+    with pytest.warns(UserWarning, match=r"The out tensor will be resized to a tensor of shape \(5,\)"):
+        torch.arange(5, out=out)
+    assert out.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]

@@ -20,7 +20,7 @@ def test_a_number_with_a_gradient_is_no_number():
 def test_start_of_narrow():
     x = torch.arange(3)
     assert x.narrow(0, torch.tensor(1), 2).tolist() == [1, 2]
-    with pytest.raises(TypeError, match="'start'"):
+    with pytest.raises(RuntimeError, match="start must be an 0-dim integral Tensor"):
         x.narrow(0, torch.tensor(0.0), 1)
 
 

@@ -134,3 +134,17 @@ def test_bytes_of_a_buffer():
     assert s.tolist() == [98, 99]
     swapped = torch.UntypedStorage.from_buffer(b"ab", torch.int16, "big")
     assert torch.tensor(swapped, dtype=torch.int16).tolist() == [int.from_bytes(b"ab", "big")]
+
+
+def test_bytes_are_cast_one_by_one():
+    storage = torch.UntypedStorage([7, 2])
+    assert storage.float().tolist() == [7.0, 2.0]
+    assert storage.double().nbytes() == 16
+    assert storage.is_cuda is False
+
+
+def test_cuda_classes_refuse_memory_of_the_host():
+    cls = torch.cuda.FloatStorage
+    assert not isinstance(torch.FloatStorage(2), cls) and isinstance(torch.FloatStorage(2), torch.FloatStorage)
+    with pytest.raises(RuntimeError, match="from_buffer: Not available for CUDA storage"):
+        cls.from_buffer(b"1234")

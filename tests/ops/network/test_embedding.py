@@ -132,3 +132,17 @@ def test_a_table_without_columns_has_a_sparse_gradient(rows, indices):
     table = torch.nn.Embedding(rows, 0, sparse=True)
     table(torch.tensor(indices, dtype=torch.int64)).sum().backward()
     assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, 0)
+
+
+@pytest.mark.parametrize(
+    ("weight", "indices", "offsets", "words"),
+    [
+        ((2, 6), (2, 0, 3), (2,), "input has to be a 1D or 2D Tensor"),
+        ((2, 2), (2,), (2, 1), "offsets has to be a 1D Tensor"),
+        ((2, 2, 2), (2,), (2,), "weight has to be a 2D Tensor"),
+    ],
+)
+def test_bags_name_the_argument_of_a_wrong_rank(weight, indices, offsets, words):
+    indices, offsets = (torch.zeros(shape, dtype=torch.int64) for shape in (indices, offsets))
+    with pytest.raises(RuntimeError, match=words):
+        torch.embedding_bag(torch.zeros(weight), indices, offsets)

@@ -158,3 +158,11 @@ def test_an_empty_vector_that_cat_skips_has_an_empty_gradient_and_the_others_the
     (torch.cat((skipped, x, y)) * weight).sum().backward()
     assert skipped.grad.shape == (0,)
     assert x.grad.tolist() == weight[:2].tolist() and y.grad.tolist() == weight[2:].tolist()
+
+
+def test_empty_parts_keep_their_history_in_vmap():
+    nothing = torch.zeros(4, 0, requires_grad=True)
+    out = torch.vmap(lambda a: torch.cat([torch.ones(2, 3), a], 1))(nothing)
+    assert out.shape == (4, 2, 3) and out.requires_grad
+    out.sum().backward()
+    assert nothing.grad.shape == (4, 0)

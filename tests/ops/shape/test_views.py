@@ -184,3 +184,24 @@ def test_sizes_that_are_none():
         torch.broadcast_shapes(1.1)
     with pytest.raises(RuntimeError, match="size is -1 but must be >= 0"):
         torch.ops.aten.unfold_backward(torch.ones(2, 3), [6], 0, -1, 1)
+
+
+def test_narrow_takes_a_tensor_of_one_integer():
+    x = torch.arange(3)
+    assert x.narrow(0, torch.tensor(1), 1).tolist() == [1]
+    for start in (torch.tensor(0.0), torch.tensor([0])):
+        with pytest.raises(RuntimeError, match="start must be an 0-dim integral Tensor"):
+            x.narrow(0, start, 1)
+
+
+def test_view_offers_the_call_to_what_stands_for_a_dtype():
+    class Kind:
+        def __torch_function__(self, *args, **kwargs):
+            return 4
+
+    assert torch.empty(4).view(Kind()) == 4
+
+
+def test_a_tensor_serves_as_a_list_of_its_rows():
+    a = torch.arange(4).reshape(2, 2)
+    assert torch.ops.aten.index(a, torch.ones(2, dtype=torch.long)).item() == 3

@@ -184,3 +184,10 @@ def test_a_compiled_transposed_convolution_with_more_output_padding_than_stride(
     seed = torch.randn_like(want)
     for a, b in zip(torch.autograd.grad(got, (x, w), seed), torch.autograd.grad(want, (x, w), seed), strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("name", ["conv1d", "conv_transpose1d"])
+def test_padding_that_no_size_can_hold(name):
+    function = getattr(torch.nn.functional, name)
+    with pytest.raises(RuntimeError, match="expected padding to be at most 4611686018427387903"):
+        function(torch.ones(1, 2, 5), torch.ones(2, 2, 3), padding=2**63 - 5)
