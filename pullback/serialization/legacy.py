@@ -113,7 +113,7 @@ def _read_into(file: IO[bytes], buffer: Any) -> int:
         data = file.read(buffer.size)
         buffer[: len(data)] = np.frombuffer(data, np.uint8)
         return len(data)
-    view, done = memoryview(buffer), 0
+    view, done = buffer.data, 0
     while done < buffer.size and (n := file.readinto(view[done:])):
         done += n
     return done
