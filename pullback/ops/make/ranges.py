@@ -37,7 +37,10 @@ def _range_spec(start, end, step, dtype, *_) -> Spec:
     if not plain and symbolic(start, end, step) and all(map(_is_whole, (start, end, step))):
         way = 1 if step > 0 else -1
         return Spec(((end - start + step - way) // step,), dtype)
-    return Spec((max(0, math.ceil((end - start) / step)),), dtype)
+    n = max(0, math.ceil((end - start) / step))
+    if n.__class__ is int and n >= 2**63:
+        raise RuntimeError("invalid size, possible overflow?")
+    return Spec((n,), dtype)
 
 
 def _is_whole(number) -> bool:

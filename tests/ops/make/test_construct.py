@@ -130,3 +130,8 @@ def test_arange_says_that_out_has_another_number_of_elements():
     with pytest.warns(UserWarning, match=r"The out tensor will be resized to a tensor of shape \(5,\)"):
         torch.arange(5, out=out)
     assert out.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_arange_of_more_elements_than_can_be_counted():
+    with pytest.raises(RuntimeError, match="invalid size, possible overflow"):
+        torch.arange(0.0, 3e38)
