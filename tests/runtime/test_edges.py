@@ -51,7 +51,7 @@ def test_kernels_are_compiled_once(machine):
 
 def test_programs_have_the_functions_of_all_parts(machine, monkeypatch):
     monkeypatch.setattr(cuda, "_parts", lambda source: [("a", ["1", "2"]), ("bb", ["3"])])
-    plan = SimpleNamespace(convolutions=None)
+    plan = SimpleNamespace(convolutions=None, cuts=())
     program = machine.load(SimpleNamespace(plan=plan), ("-O3",))
     assert list(program.functions) == [101, 102, 203] and program.plan is plan and program.replays is None
     assert sorted(machine.compiled) == [("a", "sm_90", ("-O3",)), ("bb", "sm_90", ("-O3",))]

@@ -5,9 +5,6 @@ In: the operator at fault, and the values that it was given. Out: exceptions wit
 
 from __future__ import annotations
 
-import math
-
-from ...core.geometry import infer_size
 from ...core.tensor import FAKE, Tensor
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import call_form
@@ -19,18 +16,6 @@ class UnsupportedFakeTensorException(RuntimeError):
     def __init__(self, reason: str):
         super().__init__(reason)
         self.reason = reason
-
-
-class ViewException(ValueError, RuntimeError):
-    """A view of a shape that the memory cannot be seen in: a `RuntimeError` of real tensors, and PyTorch's `ValueError` of fakes."""
-
-
-def no_view(t: Tensor, size: tuple, error: RuntimeError) -> ViewException:
-    """The error for `t.view(size)`."""
-    shape = infer_size(size, math.prod(t.shape))
-    return ViewException(
-        f"Cannot view a tensor with shape {t.shape} and strides {t.stride()} as a tensor with shape {tuple(shape)}! {error}"
-    )
 
 
 class _OperatorException(RuntimeError):

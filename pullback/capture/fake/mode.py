@@ -35,7 +35,6 @@ from ...ops.family.view import alias
 from ...ops.layout.sparse.table import without_data
 from ...ops.layout.sparse.without_data import parts_of
 from ...ops.make.lifting import lift_fresh
-from ...ops.shape.view_geometry import NoSuchView
 from ...ops.system import dispatch as dispatching
 from ...ops.system import inplace
 from ...ops.system.execute import mark_inference
@@ -53,7 +52,6 @@ from .errors import (
     UnsupportedMutationAliasingException,
     UnsupportedOperatorException,
     mixed_modes,
-    no_view,
     real_among_fakes,
 )
 from .facts import Facts, facts_of, result_device
@@ -276,10 +274,7 @@ class FakeTensorMode(TorchDispatchMode):
                 return self._from_spec(spec, device)
             result = [None if s is None else self._from_spec(s, device) for s in spec]
             return result if facts.many else pack_results(op, result)
-        try:
-            out = op.family.run_meta(op, args)
-        except NoSuchView as error:
-            raise no_view(args[0], args[1], error) from None
+        out = op.family.run_meta(op, args)
         if not op.family.makes_fakes:
             for t in out if isinstance(out, (tuple, list)) else (out,):
                 self.brand(t, device)

@@ -30,7 +30,7 @@ def batch_view(op, args: tuple, dims: tuple, size: int):
         shift(v, max(rank, 1)) if a.name in named else v for a, v in zip(op.schema.arguments[1:], args[1:], strict=True)
     ]
     if named and not rank:
-        return (t, 0) if op.declared.scalar_same else None
+        return (t.view(t.shape), 0) if op.declared.scalar_same else None
     return op(t, *shifted), 0
 
 

@@ -14,10 +14,6 @@ from ...core.tensor import wrap_dim_of_scalar
 Placed = tuple[tuple, tuple, int]
 
 
-class NoSuchView(RuntimeError):
-    """A tensor's memory cannot be seen in another shape."""
-
-
 def numel(shape) -> int:
     """The number of elements of a shape."""
     n = 1
@@ -34,7 +30,7 @@ def view(shape, stride, offset, size) -> Placed:
     new = infer_size(size, numel(shape))
     strides = view_strides(shape, stride, new)
     if strides is None:
-        raise NoSuchView(
+        raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans "
             "across two contiguous subspaces). "
             "Use .reshape(...) instead."

@@ -94,11 +94,6 @@ def test_single_numbers_are_not_viewed_as_others_of_another_size():
         torch.func.vmap(lambda one: one.view(torch.float32))(torch.ones(4, dtype=torch.float64))
 
 
-def test_scalars_are_transposed_to_themselves():
-    x = torch.rand(3)
-    assert torch.vmap(lambda t: t.transpose(0, -1))(x) is x
-
-
 @pytest.mark.parametrize("dims", [{"in_dims": 2}, {"out_dims": 2}])
 def test_nested_tensors_are_batched_along_their_first_dimension(dims):
     nt = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged)
