@@ -20,7 +20,7 @@ from .steps import steps_of
 def bind(function: FunctionType, args: tuple, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, CellType]]:
     """The locals and cells that a call of `function` starts with."""
     code = function.__code__
-    if not kwargs and len(args) == code.co_argcount and not code.co_kwonlyargcount and not code.co_flags & _GATHERS:
+    if not kwargs and len(args) == code.co_argcount and is_positional(code):
         locals = dict(zip(code.co_varnames, args))  # every parameter has its argument: nothing is left to bind
     else:
         locals = _bound(function, code, args, kwargs)
@@ -32,7 +32,9 @@ def bind(function: FunctionType, args: tuple, kwargs: dict[str, Any]) -> tuple[d
     return locals, cells
 
 
-_GATHERS = CO_VARARGS | CO_VARKEYWORDS
+def is_positional(code: CodeType) -> bool:
+    """Whether each argument of a function may be given by its position, and none are gathered."""
+    return not (code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS))
 
 
 def _bound(function: FunctionType, code: CodeType, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:

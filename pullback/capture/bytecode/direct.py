@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -19,6 +18,7 @@ from ...core.modes import ambient
 from ...nn.module import Module
 from ..front.config import config
 from ..front.stance import state
+from .binding import is_positional
 from .conditions import compiled
 
 AS_IT_IS = (
@@ -35,7 +35,7 @@ def direct(text: str, run: Callable, function: FunctionType, first: tuple, modul
     """The short way to an entry with this text; None where there is none. `first`: arguments that every call gets before its own;
     `module`: whose `forward` the function is, if it is one's."""
     code = function.__code__
-    if not text.startswith(OPENING) or code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
+    if not text.startswith(OPENING) or not is_positional(code):
         return None
     body = text[len(OPENING) :]
     if re.search(r"\bframes\b", body):

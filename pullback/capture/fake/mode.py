@@ -10,11 +10,8 @@ that the program wrote down (`torch.tensor(3)`) keep it, and so does what is com
 
 from __future__ import annotations
 
-import sys
-
 from ...core import device as devices
 from ...core import modes
-from ...core.cupy_library import device_count
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above, extend
 from ...core.modes import ambient
@@ -111,12 +108,6 @@ class FakeTensorMode(TorchDispatchMode):
         """Whether the mode serves a tracer, which meets real tensors too. Graphs take and make no sparse tensors: how many
         elements one has is data."""
         return self.allow_non_fake_inputs or self.shape_env is not None
-
-    @property
-    def avoid_device_init(self) -> bool:
-        """Whether there is no accelerator whose runtime a fake tensor of its device could start."""
-        registered = sys.modules.get("torch.privateuseone")
-        return not device_count() and (registered is None or not registered.is_available())
 
     # ---- what was computed before
     @classmethod
