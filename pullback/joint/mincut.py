@@ -16,13 +16,13 @@ from typing import Any
 from ..graph import Node
 from .config import config
 from .costs import Kind, bytes_of, fuses_into, is_compute_bound, is_view, kind_of
+from .flow import minimum_cut
 from .halves import Halves, ancestors, is_number, is_sequence, nodes_in
 from .policies import must_recompute, must_save
 
 FAR = 1 << 30  # the distance to backward of a value that backward never reaches
 LONG_CHAIN = 100  # nodes a fusible chain may span before its next value is kept
 SHRINKS = 4  # a value this many times smaller than what it is computed from is worth keeping
-WHOLE = 1 << 27  # about what all widths add up to, in the 32-bit integers that the solver takes
 
 
 def choose_saved(halves: Halves, free: set[Node]) -> set[Node]:
@@ -46,20 +46,17 @@ class Network:
         if not self.nodes:
             return set()
         widths = [self.width(n) for n in self.nodes]
-        finite = [w for w in widths if w is not None]
-        scale = min(1.0, WHOLE / max(1.0, sum(finite)))
-        whole = [None if w is None else max(1, round(w * scale)) for w in widths]
-        return {self.nodes[i] for i in minimum_cut(*self.edges(whole))}
+        return {self.nodes[i] for i in minimum_cut(*self.edges(widths))}
 
-    def width(self, node: Node) -> float | None:
-        """What saving a value costs; None where it cannot be saved."""
+    def width(self, node: Node) -> int | None:
+        """What saving a value costs, at least 1; None where it cannot be saved."""
         if is_sequence(node) or is_view(node) and not must_save(node):
             return None  # a view is saved as what it is a view of: that is what stays in memory
         if node in self.free or is_number(node):
-            return 1.0
+            return 1
         size = bytes_of(node) * 1.1 ** max(1, min(self.distance[node], 100))
         stored = node._op == "placeholder" or not all(fuses_into(node, user) for user in node.users)
-        return size if stored else 2 * size  # else it would be written to memory only to be saved
+        return max(1, round(size if stored else 2 * size))  # else it would be written to memory only to be saved
 
     def edges(self, widths: list[int | None]) -> tuple[list, list, list, int]:
         """The network as lists of beginnings, ends and widths. Node i is the pipe from 2i + 2 to 2i + 3."""
@@ -85,27 +82,6 @@ class Network:
     def must_run(self, node: Node) -> bool:
         """Whether backward runs the node itself, so that saving its value is no choice."""
         return node._op == "call_function" and node in self.halves.forward and must_recompute(node)
-
-
-def minimum_cut(begins: list[int], ends: list[int], caps: list[int], size: int) -> list[int]:
-    """The pipes to cut between vertex 0 and vertex 1, as near to 1 as can be; pipe i leads from 2i + 2 to 2i + 3."""
-    import numpy as np
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
-
-    network = csr_array((np.array(caps, np.int32), (begins, ends)), shape=(size, size))
-    found = maximum_flow(network, 0, 1)
-    left = network - found.flow
-    left.data[left.data < 0] = 0
-    left.eliminate_zeros()
-    wet = np.zeros(size, bool)
-    wet[breadth_first_order(left.T.tocsr(), 1, return_predecessors=False)] = True
-    if wet[0] or found.flow_value >= max(caps):
-        raise RuntimeError(
-            "AOT Autograd failed to partition the joint forward-backward graph: backward needs a value that can neither "
-            "be saved (it is a sequence) nor computed again"
-        )
-    return np.flatnonzero(wet[3::2] & ~wet[2::2]).tolist()
 
 
 def distances(halves: Halves) -> dict[Node, int]:
