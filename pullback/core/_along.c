@@ -14,7 +14,7 @@ typedef struct {
     i64 outer, n, inner;
 } Shape;
 
-enum { MOST_SORTED = 256, MOST_FEW = 16, MEDIAN = -1, NAN_MEDIAN = -2, MODE = -3, LANES = 16 };
+enum { MOST_SORTED = 256, MOST_FEW = 16, MEDIAN = -1, NAN_MEDIAN = -2, MODE = -3, LANES = 16, CHAINS = 64, PIECE = 1 << 16 };
 
 #define T float
 #define NAME(f) f##_f32
@@ -165,22 +165,67 @@ static PyObject *py_aminmax(PyObject *self, PyObject *args) {
     return result;
 }
 
+/* ---- large work */
+/* A loop over rows: `y` has results, one for each row or (of scans) for each element, `places` where they stand. */
+typedef struct {
+    const char *x;
+    char *y;
+    i64 *places;
+    Shape s;
+    int kind, how, width; /* bytes of a result */
+} Job;
+
+static Shape rows_of(const Job *j, long first, long last) { return (Shape){last - first, j->s.n, j->s.inner}; }
+static const void *from_row(const Job *j, long first) { return j->x + first * j->s.n * j->s.inner * item_sizes[j->kind]; }
+
+static void run_rows(Body body, Job *job, Array *a, Array *r) {
+    void *const arguments[] = {job};
+    over_parts(body, job->s.outer, job->s.outer * job->s.n * job->s.inner, arguments, a, r, NULL);
+}
+
+/* One long row as pieces that are rows, the rest of which is a row by itself: `rows` results in `y`, or 0 where the row is not long. */
+static i64 run_pieces(Body body, const Job *job, Array *a, char **y) {
+    if (job->s.outer != 1 || job->s.inner != 1 || job->s.n < LARGE) return 0;
+    i64 rows = job->s.n / PIECE, rest = job->s.n % PIECE;
+    if (!(*y = PyMem_Malloc(sizeof(i64) * (size_t)(rows + 1)))) return 0;
+    Job part = *job, last = *job;
+    part.y = *y;
+    part.s = (Shape){rows, PIECE, 1};
+    run_rows(body, &part, a, NULL);
+    if (!rest) return rows;
+    last.x = job->x + rows * PIECE * item_sizes[job->kind];
+    last.y = *y + rows * job->width;
+    last.s = (Shape){1, rest, 1};
+    run_rows(body, &last, a, NULL);
+    return rows + 1;
+}
+
 /* ---- counts and products */
 enum { ANY, ALL, COUNT };
+
+static void count_rows(long first, long last, void *const *arguments) {
+    const Job *j = arguments[0];
+#define CALL(type, suffix) count_##suffix(from_row(j, first), rows_of(j, first, last), (i64 *)j->y + first * j->s.inner)
+    BY_KIND(j->kind, CALL)
+#undef CALL
+}
 
 static PyObject *counts(PyObject *args, int what, int dim_at, int keep_at) {
     Array *a = array_of(argument(args, 0));
     int first, last;
-    NONE_UNLESS(a && is_small(a) && run_of(dim_at < 0 ? Py_None : argument(args, dim_at), a, &first, &last));
-    NONE_UNLESS(what == COUNT || kind(a) != U8); /* any and all of bytes are bytes */
+    NONE_UNLESS(a && has_elements(a) && run_of(dim_at < 0 ? Py_None : argument(args, dim_at), a, &first, &last));
+    NONE_UNLESS(what == COUNT || (kind(a) != U8 && is_small(a))); /* any and all of bytes are bytes; of many, they need not look at all */
     NONE_UNLESS(dim_at < 0 || !PyTuple_Check(argument(args, dim_at)) || PyTuple_GET_SIZE(argument(args, dim_at)));
     Array *found = reduced(a, first, last, keep_at >= 0 && argument(args, keep_at) == Py_True, I64);
     if (!found) return NULL;
     Shape s = shape_of(a, first, last);
     i64 *n = (i64 *)found->data;
-#define CALL(type, suffix) count_##suffix((const type *)a->data, s, n)
-    BY_KIND(kind(a), CALL)
-#undef CALL
+    Job job = {a->data, found->data, NULL, s, kind(a), 0, 8};
+    char *parts = NULL;
+    i64 many = run_pieces(count_rows, &job, a, &parts);
+    for (i64 i = n[0] = 0; i < many; i++) n[0] += ((const i64 *)parts)[i];
+    PyMem_Free(parts);
+    if (!many) run_rows(count_rows, &job, a, found);
     if (what == COUNT) return tensor_of(found);
     Array *truth = new_array(found->nd, found->shape, BOOL);
     for (i64 i = 0; truth && i < s.outer * s.inner; i++) truth->data[i] = what == ANY ? n[i] > 0 : n[i] == s.n;
@@ -194,22 +239,36 @@ static PyObject *py_any_all(PyObject *self, PyObject *args) { return counts(args
 static PyObject *py_all_all(PyObject *self, PyObject *args) { return counts(args, ALL, -1, -1); }
 static PyObject *py_count(PyObject *self, PyObject *args) { return counts(args, COUNT, 1, -1); }
 
+static void product_rows(long first, long last, void *const *arguments) {
+    const Job *j = arguments[0];
+    void *into = j->y + first * j->s.inner * j->width;
+#define CALL(type, suffix) product_##suffix(from_row(j, first), rows_of(j, first, last), into)
+    BY_KIND(j->kind, CALL)
+#undef CALL
+}
+
+static void running_product_rows(long first, long last, void *const *arguments) {
+    const Job *j = arguments[0];
+    void *into = j->y + first * j->s.n * j->s.inner * j->width;
+#define CALL(type, suffix) running_product_##suffix(from_row(j, first), rows_of(j, first, last), into)
+    BY_KIND(j->kind, CALL)
+#undef CALL
+}
+
 static PyObject *products(PyObject *args, int dim_at, int keep_at, int dtype_at, int running) {
     Array *a = array_of(argument(args, 0));
     int first, last;
-    NONE_UNLESS(a && is_small(a) && argument(args, dtype_at) == Py_None);
+    NONE_UNLESS(a && has_elements(a) && argument(args, dtype_at) == Py_None);
     NONE_UNLESS(run_of(dim_at < 0 ? Py_None : argument(args, dim_at), a, &first, &last));
     int k = kind(a), wide = k == F32 || k == F64 ? k : I64;
     Array *r = running ? new_array(a->nd, a->shape, wide) : reduced(a, first, last, keep_at >= 0 && argument(args, keep_at) == Py_True, wide);
     if (!r) return NULL;
-    Shape s = shape_of(a, first, last);
-#define CALL(type, suffix)                                                                \
-    if (running)                                                                          \
-        running_product_##suffix((const type *)a->data, s, (void *)r->data);              \
-    else                                                                                  \
-        product_##suffix((const type *)a->data, s, (void *)r->data)
-    BY_KIND(k, CALL)
-#undef CALL
+    Job job = {a->data, r->data, NULL, shape_of(a, first, last), k, 0, item_sizes[wide]};
+    char *parts = NULL;
+    i64 many = running ? 0 : run_pieces(product_rows, &job, a, &parts);
+    if (many) job = (Job){parts, r->data, NULL, {1, many, 1}, wide, 0, item_sizes[wide]};
+    run_rows(running ? running_product_rows : product_rows, &job, a, r);
+    PyMem_Free(parts);
     return tensor_of(r);
 }
 
@@ -217,17 +276,23 @@ static PyObject *py_prod_dim(PyObject *self, PyObject *args) { return products(a
 static PyObject *py_prod_all(PyObject *self, PyObject *args) { return products(args, -1, -1, 1, 0); }
 static PyObject *py_cumprod(PyObject *self, PyObject *args) { return products(args, 1, -1, 2, 1); }
 
+static void running_extreme_rows(long first, long last, void *const *arguments) {
+    const Job *j = arguments[0];
+    i64 at = first * j->s.n * j->s.inner;
+#define CALL(type, suffix) running_extreme_##suffix(from_row(j, first), rows_of(j, first, last), j->how, (type *)j->y + at, j->places + at)
+    BY_KIND(j->kind, CALL)
+#undef CALL
+}
+
 static PyObject *running_extremes(PyObject *args, int largest) {
     Array *a = array_of(argument(args, 0));
-    NONE_UNLESS(a && is_small(a));
+    NONE_UNLESS(a && has_elements(a));
     int k = kind(a), d = dim_of(argument(args, 1), a);
     NONE_UNLESS(d >= 0);
     Array *values = new_array(a->nd, a->shape, k), *places = values ? new_array(a->nd, a->shape, I64) : NULL;
     if (places) {
-        Shape s = shape_of(a, d, d);
-#define CALL(type, suffix) running_extreme_##suffix((const type *)a->data, s, largest, (type *)values->data, (i64 *)places->data)
-        BY_KIND(k, CALL)
-#undef CALL
+        Job job = {a->data, values->data, (i64 *)places->data, shape_of(a, d, d), k, largest, item_sizes[k]};
+        run_rows(running_extreme_rows, &job, a, values);
     }
     return pair_of(values, places);
 }
@@ -359,23 +424,46 @@ static PyObject *py_logsumexp(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
+static void power_sum_rows(long first, long last, void *const *arguments) {
+    const Job *j = arguments[0];
+#define CALL(type, suffix) power_sums_##suffix(from_row(j, first), rows_of(j, first, last), j->how, (double *)j->y + first * j->s.inner)
+    BY_FLOAT(j->kind, CALL)
+#undef CALL
+}
+
 /* self, ord, dim, keepdim, dtype */
 static PyObject *py_vector_norm(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0));
     int first, last;
-    NONE_UNLESS(a && is_small(a) && kind(a) <= F64 && argument(args, 4) == Py_None && run_of(argument(args, 2), a, &first, &last));
+    NONE_UNLESS(a && has_elements(a) && kind(a) <= F64 && argument(args, 4) == Py_None && run_of(argument(args, 2), a, &first, &last));
     PyObject *given = argument(args, 1);
     NONE_UNLESS(PyLong_CheckExact(given) || PyFloat_CheckExact(given));
     double p = PyFloat_AsDouble(given);
     if (p == -1 && PyErr_Occurred()) PyErr_Clear();
     NONE_UNLESS(p == 0 || p == 1 || p == 2 || (isinf(p) && p > 0));
-    Array *r = reduced(a, first, last, argument(args, 3) == Py_True, kind(a));
-    if (!r) return NULL;
     Shape s = shape_of(a, first, last);
-    int order = isinf(p) ? -1 : (int)p;
-#define CALL(type, suffix) norm_##suffix((const type *)a->data, s, order, (type *)r->data)
-    BY_FLOAT(kind(a), CALL)
-#undef CALL
+    i64 many = s.outer * s.inner;
+    double *sums = PyMem_Malloc(sizeof(double) * (size_t)many);
+    Array *r = sums ? reduced(a, first, last, argument(args, 3) == Py_True, kind(a)) : (Array *)PyErr_NoMemory();
+    if (r) {
+        int order = isinf(p) ? -1 : (int)p;
+        Job job = {a->data, (char *)sums, NULL, s, kind(a), order, 8};
+        char *parts = NULL;
+        i64 pieces = run_pieces(power_sum_rows, &job, a, &parts);
+        if (pieces)
+            power_sums_f64((const double *)parts, (Shape){1, pieces, 1}, order < 0 ? -1 : 1, sums);
+        else
+            run_rows(power_sum_rows, &job, a, r);
+        PyMem_Free(parts);
+        for (i64 i = 0; i < many; i++) {
+            double v = order == 2 ? sqrt(sums[i]) : sums[i];
+            if (kind(a) == F32)
+                ((float *)r->data)[i] = (float)v;
+            else
+                ((double *)r->data)[i] = v;
+        }
+    }
+    PyMem_Free(sums);
     return tensor_of(r);
 }
 
@@ -404,6 +492,7 @@ static PyObject *py_searchsorted(PyObject *self, PyObject *args) {
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"amax.default", py_amax, METH_O, NULL},
     {"amin.default", py_amin, METH_O, NULL},
     {"argmax.default", py_argmax, METH_O, NULL},
@@ -418,6 +507,7 @@ static PyMethodDef methods[] = {
     {"any.default", py_any_all, METH_O, NULL},
     {"all.default", py_all_all, METH_O, NULL},
     {"count_nonzero.dim_IntList", py_count, METH_O, NULL},
+    {"count_nonzero.default", py_count, METH_O, NULL},
     {"prod.dim_int", py_prod_dim, METH_O, NULL},
     {"prod.default", py_prod_all, METH_O, NULL},
     {"cumprod.default", py_cumprod, METH_O, NULL},

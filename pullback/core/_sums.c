@@ -8,7 +8,7 @@
 #include "native_lanes.h"
 #include <math.h>
 
-enum { LANES = 16, MOST_SUMMED = 1 << 16 };
+enum { LANES = 16, COLUMNS = 256, MOST_SUMMED = 1 << 16, PIECE = 1 << 16 };
 typedef struct {
     i64 outer, n, inner;
 } Shape;
@@ -107,35 +107,74 @@ static int run_of(const Array *a, const int *summed, Shape *s) {
     return 1;
 }
 
+/* Sums that are not the reducers': of integers, or without NaN. */
+typedef struct {
+    const char *x;
+    char *y;
+    Shape s;
+    int kind, skips_nan;
+} Job;
+
+static void sum_rows(long first, long last, void *const *arguments) {
+    const Job *j = arguments[0];
+    const void *x = j->x + first * j->s.n * j->s.inner * item_sizes[j->kind];
+    void *y = j->y + first * j->s.inner * (j->kind == F32 ? 4 : 8);
+    Shape s = {last - first, j->s.n, j->s.inner};
+    switch (j->kind) {
+    case F32: sums_f32(x, s, j->skips_nan, y); break;
+    case F64: sums_f64(x, s, j->skips_nan, y); break;
+    case I64: sums_i64(x, s, 0, y); break;
+    case I32: sums_i32(x, s, 0, y); break;
+    default: sums_u8(x, s, 0, y);
+    }
+}
+
+static void run_rows(Job *job, Array *a, Array *r) {
+    void *const arguments[] = {job};
+    over_parts(sum_rows, job->s.outer, job->s.outer * job->s.n * job->s.inner, arguments, a, r, NULL);
+}
+
+/* One long row is the sum of the sums of its pieces, in double precision where it is of floating-point numbers. */
+static int run_pieces(Job *job, Array *a, Array *r) {
+    i64 rows = job->s.n / PIECE, most = job->kind == F32 ? 4 : 8;
+    if (job->s.outer != 1 || job->s.inner != 1 || job->s.n < LARGE) return 0;
+    char *parts = PyMem_Malloc((size_t)(most * (rows + 1)));
+    if (!parts) return 0;
+    Job part = *job;
+    part.y = parts;
+    part.s = (Shape){rows, PIECE, 1};
+    run_rows(&part, a, NULL);
+    part.x = job->x + rows * PIECE * item_sizes[job->kind];
+    part.y = parts + rows * most;
+    part.s = (Shape){1, job->s.n % PIECE, 1};
+    sum_rows(0, 1, (void *const[]){&part});
+    Job all = {parts, r->data, {1, rows + 1, 1}, job->kind <= F64 ? job->kind : I64, 0};
+    sum_rows(0, 1, (void *const[]){&all});
+    PyMem_Free(parts);
+    return 1;
+}
+
 static PyObject *summed(PyObject *args, int dim_at, int keep_at, int dtype_at, int means, int skips_nan) {
     Array *a = strided_of(argument(args, 0));
-    NONE_UNLESS(a && takes(a) && is_summed(a) && argument(args, dtype_at) == Py_None && reduce_singles);
+    NONE_UNLESS(a && takes(a) && has_elements(a) && argument(args, dtype_at) == Py_None && reduce_singles);
     int reduced[MOST_DIMS], k = kind(a), floating = k <= F64, keep = keep_at >= 0 && argument(args, keep_at) == Py_True;
+    int by_reducers = floating && !skips_nan;
     Shape s;
-    NONE_UNLESS((floating || (!means && !skips_nan)) && marked(dim_at < 0 ? Py_None : argument(args, dim_at), a->nd, reduced) && run_of(a, reduced, &s));
+    NONE_UNLESS((floating || (!means && !skips_nan)) && (is_summed(a) || !by_reducers));
+    NONE_UNLESS(marked(dim_at < 0 ? Py_None : argument(args, dim_at), a->nd, reduced) && run_of(a, reduced, &s));
     Py_ssize_t shape[MOST_DIMS];
     int nd = 0;
     for (int d = 0; d < a->nd; d++)
         if (!reduced[d] || keep) shape[nd++] = reduced[d] ? 1 : a->shape[d];
     Array *r = new_array(nd, shape, floating ? k : I64);
-    void *room = r ? PyMem_Malloc(sizeof(double) * (size_t)s.inner) : NULL;
-    if (!room) {
-        Py_XDECREF(r);
-        return r ? PyErr_NoMemory() : NULL;
-    }
-    if (floating && !skips_nan && k == F32)
+    if (!r) return NULL;
+    Job job = {a->data, r->data, s, k, skips_nan};
+    if (by_reducers && k == F32)
         reduce_singles((const float *)a->data, (float *)r->data, means ? MEAN : SUM, s.outer, s.n, s.inner);
-    else if (floating && !skips_nan)
+    else if (by_reducers)
         reduce_doubles((const double *)a->data, (double *)r->data, means ? MEAN : SUM, s.outer, s.n, s.inner);
-    else
-        switch (k) {
-        case F32: sums_f32((const float *)a->data, s, skips_nan, (float *)r->data, room); break;
-        case F64: sums_f64((const double *)a->data, s, skips_nan, (double *)r->data, room); break;
-        case I64: sums_i64((const i64 *)a->data, s, 0, (i64 *)r->data, room); break;
-        case I32: sums_i32((const int *)a->data, s, 0, (i64 *)r->data, room); break;
-        default: sums_u8((const unsigned char *)a->data, s, 0, (i64 *)r->data, room);
-        }
-    PyMem_Free(room);
+    else if (!run_pieces(&job, a, r))
+        run_rows(&job, a, r);
     return tensor_of(r);
 }
 
@@ -236,33 +275,53 @@ static PyObject *py_addmv(PyObject *self, PyObject *args) { /* self, mat, vec, b
     return with_vector(floats_of(argument(args, 1), 2), floats_of(argument(args, 2), 1), y, alpha, beta);
 }
 
-static PyObject *py_addr(PyObject *self, PyObject *args) { /* self, vec1, vec2, beta, alpha */
-    Array *y = floats_of(argument(args, 0), 2), *u = floats_of(argument(args, 1), 1), *v = floats_of(argument(args, 2), 1);
+typedef struct {
+    const void *x, *z, *y;
+    void *r;
+    i64 n;
     double alpha, beta;
-    NONE_UNLESS(y && u && v && kind(y) == kind(u) && kind(u) == kind(v) && factor_of(argument(args, 3), &beta) && factor_of(argument(args, 4), &alpha));
-    NONE_UNLESS(y->shape[0] == u->shape[0] && y->shape[1] == v->shape[0]);
-    Array *r = new_array(2, y->shape, kind(y));
-    if (!r) return NULL;
-    if (kind(y) == F32)
-        outer_product_f32((const float *)u->data, (const float *)v->data, y->shape[0], y->shape[1], (float)alpha, (float)beta, (const float *)y->data,
-                          (float *)r->data);
+    int kind;
+} Outer;
+
+static void outer_rows(long first, long last, void *const *arguments) {
+    const Outer *j = arguments[0];
+    i64 at = first * j->n;
+    if (j->kind == F32)
+        outer_product_f32((const float *)j->x + first, j->z, last - first, j->n, (float)j->alpha, (float)j->beta, j->y ? (const float *)j->y + at : NULL,
+                          (float *)j->r + at);
     else
-        outer_product_f64((const double *)u->data, (const double *)v->data, y->shape[0], y->shape[1], alpha, beta, (const double *)y->data,
-                          (double *)r->data);
-    return tensor_of(r);
+        outer_product_f64((const double *)j->x + first, j->z, last - first, j->n, j->alpha, j->beta, j->y ? (const double *)j->y + at : NULL,
+                          (double *)j->r + at);
 }
 
-static PyObject *py_outer(PyObject *self, PyObject *args) {
-    Array *u = floats_of(argument(args, 0), 1), *v = floats_of(argument(args, 1), 1);
-    NONE_UNLESS(u && v && kind(u) == kind(v) && u->shape[0] <= MOST_SUMMED / v->shape[0]);
+static PyObject *outer(Array *u, Array *v, Array *y, double alpha, double beta) {
     Py_ssize_t shape[2] = {u->shape[0], v->shape[0]};
     Array *r = new_array(2, shape, kind(u));
     if (!r) return NULL;
-    if (kind(u) == F32)
-        outer_product_f32((const float *)u->data, (const float *)v->data, shape[0], shape[1], 1, 0, NULL, (float *)r->data);
-    else
-        outer_product_f64((const double *)u->data, (const double *)v->data, shape[0], shape[1], 1, 0, NULL, (double *)r->data);
+    Outer job = {u->data, v->data, y ? y->data : NULL, r->data, shape[1], alpha, beta, kind(u)};
+    void *const arguments[] = {&job};
+    over_parts(outer_rows, shape[0], shape[0] * shape[1], arguments, u, v, y);
     return tensor_of(r);
+}
+
+/* A row-major array of floats with elements. */
+static Array *any_floats_of(PyObject *tensor, int nd) {
+    Array *a = array_of(tensor);
+    return a && kind(a) <= F64 && a->nd == nd && has_elements(a) ? a : NULL;
+}
+
+static PyObject *py_addr(PyObject *self, PyObject *args) { /* self, vec1, vec2, beta, alpha */
+    Array *y = any_floats_of(argument(args, 0), 2), *u = any_floats_of(argument(args, 1), 1), *v = any_floats_of(argument(args, 2), 1);
+    double alpha, beta;
+    NONE_UNLESS(y && u && v && kind(y) == kind(u) && kind(u) == kind(v) && factor_of(argument(args, 3), &beta) && factor_of(argument(args, 4), &alpha));
+    NONE_UNLESS(y->shape[0] == u->shape[0] && y->shape[1] == v->shape[0]);
+    return outer(u, v, y, alpha, beta);
+}
+
+static PyObject *py_outer(PyObject *self, PyObject *args) {
+    Array *u = any_floats_of(argument(args, 0), 1), *v = any_floats_of(argument(args, 1), 1);
+    NONE_UNLESS(u && v && kind(u) == kind(v));
+    return outer(u, v, NULL, 1, 0);
 }
 
 static PyObject *py_inner(PyObject *self, PyObject *args) { /* two matrices of few elements */
@@ -304,6 +363,7 @@ static PyObject *py_pdist(PyObject *self, PyObject *args) { /* self, p */
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"use_reducers", use_reducers, METH_VARARGS, "use_reducers(address for float32, address for float64)"},
     {"sum.dim_IntList", py_sum_dim, METH_O, NULL},
     {"sum.default", py_sum, METH_O, NULL},

@@ -79,30 +79,46 @@ CLONED static void NAME(extreme_values)(const T *x, Shape s, int largest, T *val
 
 /* How many elements are not zero (a NaN is not). */
 CLONED static void NAME(count)(const T *x, Shape s, i64 *counts) {
-    if (s.inner == 1) {
-        for (i64 o = 0; o < s.outer; o++, x += s.n) {
-            i64 all = 0;
-            for (i64 first = 0; first < s.n; first += 4096) {
-                i64 last = first + 4096 < s.n ? first + 4096 : s.n;
-                int found = 0;
-                for (i64 k = first; k < last; k++) found += x[k] != 0;
-                all += found;
-            }
-            counts[o] = all;
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, counts += s.inner) {
+        if (s.inner > 1) { /* columns side by side */
+            memset(counts, 0, sizeof(i64) * (size_t)s.inner);
+            for (i64 k = 0; k < s.n; k++)
+                for (i64 i = 0; i < s.inner; i++) counts[i] += x[k * s.inner + i] != 0;
+            continue;
         }
-        return;
+        i64 all = 0;
+        for (i64 first = 0; first < s.n; first += 4096) {
+            i64 last = first + 4096 < s.n ? first + 4096 : s.n;
+            int found = 0;
+            for (i64 k = first; k < last; k++) found += x[k] != 0;
+            all += found;
+        }
+        *counts = all;
     }
-    for (i64 o = 0; o < s.outer; o++)
-        for (i64 i = 0; i < s.inner; i++) {
-            const T *p = x + o * s.n * s.inner + i;
-            i64 found = 0;
-            for (i64 k = 0; k < s.n; k++) found += p[k * s.inner] != 0;
-            counts[o * s.inner + i] = found;
-        }
 }
 
-CLONED static void NAME(product)(const T *x, Shape s, WIDE *results) {
-    for (i64 o = 0; s.inner > 1 && o < s.outer; o++, x += s.n * s.inner, results += s.inner) {
+/* Many chains side by side: each waits for itself. */
+INLINE WIDE NAME(product_of_row)(const T *x, i64 n) {
+    WIDE lanes[CHAINS], product = 1;
+    i64 k = 0;
+    if (n >= 2 * CHAINS) {
+        for (int l = 0; l < CHAINS; l++) lanes[l] = (WIDE)x[l];
+        for (k = CHAINS; k + CHAINS <= n; k += CHAINS)
+            for (int l = 0; l < CHAINS; l++) lanes[l] = (WIDE)(lanes[l] * (WIDE)x[k + l]);
+        for (int half = CHAINS / 2; half; half /= 2)
+            for (int l = 0; l < half; l++) lanes[l] = (WIDE)(lanes[l] * lanes[l + half]);
+        product = lanes[0];
+    }
+    for (; k < n; k++) product = (WIDE)(product * (WIDE)x[k]);
+    return product;
+}
+
+CLONED_WIDE static void NAME(product)(const T *x, Shape s, WIDE *results) {
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, results += s.inner) {
+        if (s.inner == 1) {
+            *results = NAME(product_of_row)(x, s.n);
+            continue;
+        }
         for (i64 i = 0; i < s.inner; i++) results[i] = (WIDE)x[i];
         for (i64 k = 1; k < s.n; k++) {
             const T *restrict p = x + k * s.inner;
@@ -110,52 +126,59 @@ CLONED static void NAME(product)(const T *x, Shape s, WIDE *results) {
             for (i64 i = 0; i < s.inner; i++) r[i] = (WIDE)(r[i] * (WIDE)p[i]);
         }
     }
-    for (i64 o = 0; s.inner == 1 && s.n >= 2 * LANES && o < s.outer; o++, x += s.n) {
-        WIDE lanes[LANES], product = 1;
-        i64 whole = s.n / LANES * LANES;
-        for (int l = 0; l < LANES; l++) lanes[l] = (WIDE)x[l];
-        for (i64 k = LANES; k < whole; k += LANES)
-            for (int l = 0; l < LANES; l++) lanes[l] = (WIDE)(lanes[l] * (WIDE)x[k + l]);
-        for (int l = 0; l < LANES; l++) product = (WIDE)(product * lanes[l]);
-        for (i64 k = whole; k < s.n; k++) product = (WIDE)(product * (WIDE)x[k]);
-        *results++ = product;
-    }
-    if (s.inner > 1 || s.n >= 2 * LANES) return;
-    for (i64 o = 0; o < s.outer; o++)
-        for (i64 i = 0; i < s.inner; i++) {
-            const T *p = x + o * s.n * s.inner + i;
-            WIDE product = (WIDE)p[0];
-            for (i64 k = 1; k < s.n; k++) product = (WIDE)(product * (WIDE)p[k * s.inner]);
-            results[o * s.inner + i] = product;
-        }
 }
 
-/* Running extremes: a later equal element takes over, a NaN stays. */
-static void NAME(running_extreme)(const T *x, Shape s, int largest, T *values, i64 *places) {
-    for (i64 o = 0; o < s.outer; o++)
-        for (i64 i = 0; i < s.inner; i++) {
-            i64 first = o * s.n * s.inner + i, at = 0;
-            T best = x[first];
-            for (i64 k = 0; k < s.n; k++) {
-                T v = x[first + k * s.inner];
-                if (IS_NAN(v) || (!IS_NAN(best) && (largest ? v >= best : v <= best))) {
-                    best = v;
-                    at = k;
-                }
-                values[first + k * s.inner] = best;
-                places[first + k * s.inner] = at;
+/* Running extremes: a later equal element takes over, a NaN stays. Elements that take over are few: the branch is foreseen. */
+static void NAME(running_extreme_of_row)(const T *x, i64 n, int largest, T *values, i64 *places) {
+    T best = x[0];
+    i64 at = 0;
+    for (i64 k = 0; k < n; k++) {
+        T v = x[k];
+        if (!(largest ? v < best : v > best) && (IS_NAN(v) || !IS_NAN(best))) {
+            best = v;
+            at = k;
+        }
+        values[k] = best;
+        places[k] = at;
+    }
+}
+
+CLONED static void NAME(running_extreme)(const T *x, Shape s, int largest, T *values, i64 *places) {
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, values += s.n * s.inner, places += s.n * s.inner) {
+        if (s.inner == 1) {
+            if (largest)
+                NAME(running_extreme_of_row)(x, s.n, 1, values, places);
+            else
+                NAME(running_extreme_of_row)(x, s.n, 0, values, places);
+            continue;
+        }
+        memcpy(values, x, sizeof(T) * (size_t)s.inner);
+        memset(places, 0, sizeof(i64) * (size_t)s.inner);
+        for (i64 k = 1; k < s.n; k++) { /* columns side by side */
+            const T *restrict v = x + k * s.inner, *restrict best = values + (k - 1) * s.inner;
+            const i64 *restrict at = places + (k - 1) * s.inner;
+            T *restrict value = values + k * s.inner;
+            i64 *restrict place = places + k * s.inner;
+            for (i64 i = 0; i < s.inner; i++) {
+                int takes = IS_NAN(v[i]) | ((largest ? v[i] >= best[i] : v[i] <= best[i]) & !IS_NAN(best[i]));
+                value[i] = takes ? v[i] : best[i];
+                place[i] = takes ? k : at[i];
             }
         }
+    }
 }
 
-static void NAME(running_product)(const T *x, Shape s, WIDE *results) {
-    for (i64 o = 0; o < s.outer; o++)
-        for (i64 i = 0; i < s.inner; i++) {
-            i64 first = o * s.n * s.inner + i;
-            WIDE product = (WIDE)x[first];
-            results[first] = product;
-            for (i64 k = 1; k < s.n; k++) results[first + k * s.inner] = product = (WIDE)(product * (WIDE)x[first + k * s.inner]);
-        }
+CLONED static void NAME(running_product)(const T *x, Shape s, WIDE *results) {
+    i64 first = 0, n = s.n;
+    for (; s.inner == 1 && first + 8 <= s.outer; first += 8, x += 8 * n, results += 8 * n) { /* eight rows at a time: each waits for itself */
+        WIDE rows[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+        for (i64 k = 0; k < n; k++)
+            for (int r = 0; r < 8; r++) results[r * n + k] = rows[r] = (WIDE)(rows[r] * (WIDE)x[r * n + k]);
+    }
+    for (; first < s.outer; first++, x += n * s.inner, results += n * s.inner) {
+        for (i64 i = 0; i < s.inner; i++) results[i] = (WIDE)x[i];
+        for (i64 k = s.inner; k < n * s.inner; k++) results[k] = (WIDE)(results[k - s.inner] * (WIDE)x[k]);
+    }
 }
 
 /* Pairs in stable order: NaN last, or first when descending. `spare` is as long as `pairs`. */
@@ -421,36 +444,61 @@ CLONED static void NAME(log_sum)(const T *x, Shape s, T *results) {
     }
 }
 
-/* Norms of order 1, 2 and infinity (0: how many are not zero). */
-CLONED static void NAME(norm)(const T *x, Shape s, int order, T *results) {
-    for (i64 o = 0; order == 2 && s.inner == 1 && o < s.outer; o++, x += s.n) {
-        double lanes[LANES] = {0}, sum = 0;
-        i64 whole = s.n / LANES * LANES;
-        for (i64 k = 0; k < whole; k += LANES)
-            for (int l = 0; l < LANES; l++) lanes[l] += (double)x[k + l] * (double)x[k + l];
-        for (i64 k = whole; k < s.n; k++) sum += (double)x[k] * (double)x[k];
-        for (int l = 0; l < LANES; l++) sum += lanes[l];
-        *results++ = (T)sqrt(sum);
+/* What norms of order 1 and 2 are made of, and those of order infinity (-1) and 0, how many are not zero: of a row, in double precision. */
+INLINE double NAME(power_sum)(const T *x, i64 n, int order) {
+    double lanes[LANES] = {0}, sum = 0;
+    i64 whole = n / LANES * LANES;
+#define ROW(term)                                                              \
+    {                                                                          \
+        for (i64 k = 0; k < whole; k += LANES)                                 \
+            for (int l = 0; l < LANES; l++) lanes[l] += term((double)x[k + l]); \
+        for (i64 k = whole; k < n; k++) sum += term((double)x[k]);             \
+        for (int l = 0; l < LANES; l++) sum += lanes[l];                       \
     }
-    if (order == 2 && s.inner == 1) return;
-    for (i64 o = 0; o < s.outer; o++)
-        for (i64 i = 0; i < s.inner; i++) {
-            const T *p = x + o * s.n * s.inner + i;
-            double sum = 0;
-            for (i64 k = 0; k < s.n; k++) {
-                double v = fabs((double)p[k * s.inner]);
-                if (order == 1)
-                    sum += v;
-                else if (order == 2)
-                    sum += v * v;
-                else if (order == 0)
-                    sum += v != 0;
-                else if (v > sum || v != v)
-                    sum = sum != sum ? sum : v;
+#define SQUARE(v) ((v) * (v))
+#define NOT_ZERO(v) ((v) != 0 ? 1.0 : 0.0)
+    if (order == 2)
+        ROW(SQUARE)
+    else if (order == 1)
+        ROW(__builtin_fabs)
+    else if (order == 0)
+        ROW(NOT_ZERO)
+    else {
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) {
+                double v = __builtin_fabs((double)x[k + l]);
+                lanes[l] = v <= lanes[l] || lanes[l] != lanes[l] ? lanes[l] : v;
             }
-            results[o * s.inner + i] = (T)(order == 2 ? sqrt(sum) : sum);
-        }
+        for (i64 k = whole; k < n; k++) sum = fabs((double)x[k]) <= sum || sum != sum ? sum : fabs((double)x[k]);
+        for (int l = 0; l < LANES; l++) sum = lanes[l] <= sum || sum != sum ? sum : lanes[l];
+    }
+#undef ROW
+    return sum;
 }
+
+CLONED_WIDE static void NAME(power_sums)(const T *x, Shape s, int order, double *sums) {
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, sums += s.inner) {
+        if (s.inner == 1) {
+            *sums = NAME(power_sum)(x, s.n, order);
+            continue;
+        }
+        memset(sums, 0, sizeof(double) * (size_t)s.inner);
+        for (i64 k = 0; k < s.n; k++) { /* columns side by side */
+            const T *restrict p = x + k * s.inner;
+            double *restrict r = sums;
+            if (order == 2)
+                for (i64 i = 0; i < s.inner; i++) r[i] += SQUARE((double)p[i]);
+            else if (order == 1)
+                for (i64 i = 0; i < s.inner; i++) r[i] += __builtin_fabs((double)p[i]);
+            else if (order == 0)
+                for (i64 i = 0; i < s.inner; i++) r[i] += NOT_ZERO(p[i]);
+            else
+                for (i64 i = 0; i < s.inner; i++) r[i] = __builtin_fabs((double)p[i]) <= r[i] || r[i] != r[i] ? r[i] : __builtin_fabs((double)p[i]);
+        }
+    }
+}
+#undef SQUARE
+#undef NOT_ZERO
 #undef FLOATING
 #undef EXP
 #endif

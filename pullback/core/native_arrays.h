@@ -32,8 +32,10 @@ typedef long long i64;
 /* Before a loop over many elements: it is compiled for AVX2 too, and the machine's own is called. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
 #define CLONED __attribute__((target_clones("avx2", "default")))
+#define CLONED_WIDE __attribute__((target_clones("avx512f", "avx2", "default"))) /* where twice the width counts */
 #else
 #define CLONED
+#define CLONED_WIDE
 #endif
 #define NEVER(v) 0
 #define REAL_NAN(v) ((v) != (v))
@@ -139,8 +141,57 @@ static inline PyObject *written(PyObject *target) {
     return failed ? NULL : Py_NewRef(target);
 }
 
+/* ---- large work: without the GIL, by the threads of native_pool.h */
+enum { LARGE = 1 << 17 }; /* elements, as in core.arrays */
+typedef void (*Body)(long first, long last, void *const *arguments);
+typedef void (*Parallel)(Body, long, long, long, void *const *, long);
+static Parallel parallel;
+static PyObject *threads_for_large;
+
+/* use_threads(address of parallel or None, function of nothing that says how many threads large work may use) */
+static __attribute__((unused)) PyObject *use_threads(PyObject *self, PyObject *args) {
+    PyObject *address;
+    if (!PyArg_ParseTuple(args, "OO", &address, &threads_for_large)) return NULL;
+    if (address != Py_None) *(void **)&parallel = PyLong_AsVoidPtr(address);
+    Py_INCREF(threads_for_large);
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
+}
+
+static inline long threads_now(void) {
+    PyObject *found = threads_for_large ? PyObject_CallNoArgs(threads_for_large) : NULL;
+    long n = found ? PyLong_AsLong(found) : 1;
+    Py_XDECREF(found);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return n;
+}
+
+/* body(first, last, arguments) over pieces of 0 .. n, whose results stand apart; small work is one piece. The arrays are held meanwhile. */
+static __attribute__((unused)) void over_parts(Body body, i64 n, i64 elements, void *const *arguments, Array *a, Array *b, Array *c) {
+    if (elements < LARGE || n < 1) {
+        body(0, (long)n, arguments);
+        return;
+    }
+    long threads = threads_now();
+    i64 grain = LARGE / 4 * n / elements;
+    Py_XINCREF(a);
+    Py_XINCREF(b);
+    Py_XINCREF(c);
+    PyThreadState *state = PyEval_SaveThread();
+    if (parallel && threads > 1)
+        parallel(body, 0, (long)n, (long)(grain > 0 ? grain : 1), arguments, threads);
+    else
+        body(0, (long)n, arguments);
+    PyEval_RestoreThread(state);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    Py_XDECREF(c);
+}
+
 /* ---- arguments */
 static inline PyObject *argument(PyObject *args, int i) { return PyTuple_GET_ITEM(args, i); }
+
+static inline int has_elements(const Array *a) { return count_of(a) > 0; }
 
 /* Few elements, and some. */
 static inline int is_small(const Array *a) {

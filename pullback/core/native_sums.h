@@ -16,23 +16,24 @@ static inline __attribute__((always_inline)) WIDE NAME(row_sum)(const T *x, i64 
     return sum;
 }
 
-/* `room` holds inner sums. */
-CLONED static void NAME(sums)(const T *x, Shape s, int skips_nan, RESULT *y, WIDE *room) {
+CLONED_WIDE static void NAME(sums)(const T *x, Shape s, int skips_nan, RESULT *y) {
     for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, y += s.inner) {
         if (s.inner == 1) {
             *y = (RESULT)NAME(row_sum)(x, s.n, skips_nan);
             continue;
         }
-        for (i64 i = 0; i < s.inner; i++) room[i] = 0;
-        for (i64 k = 0; k < s.n; k++) {
-            const T *restrict p = x + k * s.inner;
-            WIDE *restrict r = room;
-            if (skips_nan)
-                for (i64 i = 0; i < s.inner; i++) r[i] += IS_NAN(p[i]) ? 0 : (WIDE)p[i];
-            else
-                for (i64 i = 0; i < s.inner; i++) r[i] += (WIDE)p[i];
+        for (i64 first = 0; first < s.inner; first += COLUMNS) { /* columns side by side */
+            WIDE room[COLUMNS] = {0};
+            i64 width = s.inner - first < COLUMNS ? s.inner - first : COLUMNS;
+            for (i64 k = 0; k < s.n; k++) {
+                const T *restrict p = x + k * s.inner + first;
+                if (skips_nan)
+                    for (i64 i = 0; i < width; i++) room[i] += IS_NAN(p[i]) ? 0 : (WIDE)p[i];
+                else
+                    for (i64 i = 0; i < width; i++) room[i] += (WIDE)p[i];
+            }
+            for (i64 i = 0; i < width; i++) y[first + i] = (RESULT)room[i];
         }
-        for (i64 i = 0; i < s.inner; i++) y[i] = (RESULT)room[i];
     }
 }
 

@@ -17,10 +17,12 @@ import numpy as np
 
 from . import device as devices
 from . import dtype as dtypes
+from .arrays import keep_freed_memory
 from .extension import extension
 from .modes import ambient, process
 from .objects import make_view
 from .tensor import Tensor, make_tensor
+from .threads import native_pool, thread_count
 
 # in the order of the enumeration in native_arrays.h
 _KINDS = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128")
@@ -31,6 +33,12 @@ fronts: dict[str, Callable[[tuple, dict], Any]] = {}
 
 def view_of(key: str, op) -> Callable[[tuple], Any] | None:
     return None
+
+
+def threads_for_large() -> int:
+    """How many threads the functions use where there are many elements."""
+    keep_freed_memory()
+    return thread_count()
 
 
 _PUBLIC = ("torch.", "Tensor.")
@@ -48,6 +56,8 @@ for _name in (
             ) from None
         if _name == "_sums" and (_native := extension("_native")) is not None:
             _module.use_reducers(*_native.reducers())
+        if hasattr(_module, "use_threads"):
+            _module.use_threads(native_pool(), threads_for_large)
         if hasattr(_module, "use_process"):
             _module.use_process(process, devices.cpu, Tensor)
         if _name == "_views":
