@@ -7,13 +7,13 @@ allocates, the size of the arena; for people, the kernels' functions alone, and 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from ..core import dtype as dtypes
 from ..core.events import listeners
 from ..ops.lowering.loops import Awaited, Buffer, Call, Product, Routine, Sort, Started, Value
 from .describe import describe
+from .entry import Step, entry
 from .fuse import Kernel, group, inline
 from .memory import in_use, lifetimes, overwrites, plan
 from .printers.c import Printed, Printer
@@ -38,16 +38,15 @@ class Source:
     outputs: list[Buffer]
     arena: int
     kernels: list[str]
-    calls: list[str]  # the lines of the entry point that run them
+    calls: list[Step]  # that run them
     routines: list[Routine]  # of other libraries, that it starts or awaits, in the order in which `bind` takes them
     items: list  # what `kernels` describes, where somebody listens (see `core.events`)
     in_use: list[int]  # the bytes that hold something while each of them runs, where somebody listens
 
     def text_of(self, k: int) -> str:
-        """The function that a line of the entry point runs, or the line itself."""
-        call = self.calls[k]
-        name = re.search(r"run\((kernel\d+),", call)
-        return next((f for f in self.functions if name and f"void {name.group(1)}(" in f), call)
+        """The function that a step runs, or the step itself."""
+        name = f"void {self.calls[k].function}("
+        return next((f for f in self.functions if name in f), str(self.calls[k]))
 
 
 def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> Source:
@@ -75,11 +74,12 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     flow = [tuple({shared.get(b, b) for b in side} for side in step) for step in flow]  # type: ignore[misc]
     offsets, arena = plan(flow, given | kept)
     routines = list(dict.fromkeys(p.routine for p in printed if isinstance(p, (Started, Awaited))))
-    functions, calls = _calls(printed, bad, routines)
-    entry = (ROUTINES if routines else "") + _entry(inputs, outputs, offsets, shared, calls, bool(routines))
+    functions, calls = _steps(printed, bad, routines)
     numbers = COMPLEX if any(b.dtype.is_complex for sides in flow for side in sides for b in side) else ""
     sorts = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
-    text = PRELUDE + numbers + sorts + "\n" + "\n".join(functions) + "\n" + entry
+    text = (
+        PRELUDE + numbers + sorts + "\n" + "\n".join(functions) + "\n" + entry(calls, inputs, outputs, offsets, shared)
+    )
     return Source(
         text, functions, inputs, outputs, arena, [describe(item) for item in order], calls, routines, order if listeners else [],
         in_use(flow, given, kept) if listeners else [],
@@ -113,24 +113,41 @@ def _shared(flow: list, nests: dict[int, Nest], given: set[Buffer], kept: set[Bu
     return shared
 
 
-def _calls(printed: list, bad: Buffer, routines: list[Routine]) -> tuple[list[str], list[str]]:
-    """Function texts, equal ones once, and the lines that call them."""
+def _steps(printed: list, bad: Buffer, routines: list[Routine]) -> tuple[list[str], list[Step]]:
+    """Function texts, equal ones once, and what is to be run."""
     names: dict[str, str] = {}
-    functions, calls = [], []
+    functions, steps = [], []
     for item in printed:
-        if isinstance(item, (Product, Sort)):
-            calls.append(_product(item) if isinstance(item, Product) else _sort(item))
-            continue
-        if isinstance(item, (Started, Awaited)):
-            calls.append(_started(item, routines) if isinstance(item, Started) else _awaited(item))
+        if isinstance(item, Call):
+            steps.append(_call(item, routines))
             continue
         name = names.get(item.text)
         if name is None:
             name = names[item.text] = f"kernel{len(names)}"
             functions.append(item.text.replace("NAME", name, 1))
-        pointers = ", ".join("&bad" if b is bad else b.name for b in item.buffers)
-        calls.append(f"{{ void *const a[] = {{{pointers}}}; run({name}, {item.range}L, {item.grain}L, a); }}")
-    return functions, calls
+        pointers = [
+            (None, 0) if b is bad else (b, n * b.dtype.itemsize)
+            for b, n in zip(item.buffers, item.offsets, strict=True)
+        ]
+        steps.append(Step(name, item.range, item.grain, pointers))
+    return functions, steps
+
+
+def _call(item: Call, routines: list[Routine]) -> Step:
+    if isinstance(item, Product):
+        return _product(item)
+    if isinstance(item, Sort):
+        return _sort(item)
+    if isinstance(item, Started):
+        sides = [_at(item.source or item.target), _at(item.target)]
+        return Step("STARTED", 0, routines.index(item.routine), sides, routine=True)
+    if isinstance(item, Awaited):
+        return Step("AWAITED", 0, -1, [_at(item.target)], routine=True)
+    raise TypeError(f"{type(item).__name__} is not lowered for C")
+
+
+def _at(v: Value) -> tuple[Buffer, int]:
+    return v.buffer, v.offset * v.dtype.itemsize
 
 
 def matrix_of(v: Value) -> tuple[int, int]:
@@ -142,7 +159,7 @@ def matrix_of(v: Value) -> tuple[int, int]:
     return 1, max(t, rows, 1) if columns > 1 else max(rows, 1)
 
 
-def _product(p: Product) -> str:
+def _product(p: Product) -> Step:
     letter = "s" if p.target.dtype is dtypes.float32 else "d"
     (ta, lda), (tb, ldb), (tc, ldc) = (matrix_of(v) for v in (p.a, p.b, p.target))
     m, k = p.a.shape[-2:]
@@ -160,67 +177,11 @@ def _product(p: Product) -> str:
     flat = [ta, tb, m, n, k, lda, ldb, ldc, len(batch), int(by_columns), block, *[x for row in batch for x in row]]
     count = math.prod(row[0] for row in batch) * blocks
     grain = max(WORK_OF_PRODUCT // max(block * min(m, n) * k, 1), 1) if count > 1 else 0
-    at = ", ".join(_at(v) for v in (p.a, p.b, p.target))
-    numbers = ", ".join(f"{x}L" for x in flat)
-    return (
-        f"{{ static const i64 s[] = {{{numbers}}}; void *const a[] = {{{at}, (void *)s}}; "
-        f"run({letter}_task, {count}L, {grain}L, a); }}"
-    )
+    return Step(f"{letter}_task", count, grain, [_at(v) for v in (p.a, p.b, p.target)], tuple(flat))
 
 
-def _sort(s: Sort) -> str:
+def _sort(s: Sort) -> Step:
     rows = s.source.numel // s.source.shape[-1]
     grain = max(WORK_OF_SORT // s.source.shape[-1], 1) if rows > 1 else 0
-    last = s.first + s.target.shape[-1]
-    at = f"({C_TYPES[s.source.dtype]} *){s.source.buffer.name} + {s.source.offset}L"
-    return (
-        f"{{ static const i64 s[] = {{{s.source.shape[-1]}L, {int(s.descending)}L, {s.first}L, {last}L}}; "
-        f"void *const a[] = {{{s.buffer.name}, {at}, (void *)s, &bad}}; "
-        f"run({C_TYPES[s.source.dtype]}_sort, {rows}L, {grain}L, a); }}"
-    )
-
-
-# What other libraries do: `bind` hands over the engine's two functions, then the description of each routine.
-ROUTINES = """
-static void *const *routines;
-void bind(void *const *table) { routines = table; }
-#define STARTED(k, source, target) if ((wrong = ((i64 (*)(void *, const void *, void *))routines[0])(routines[2 + k], source, target))) goto over;
-#define AWAITED(target) if ((wrong = ((i64 (*)(void *))routines[1])(target))) goto over;
-"""
-
-
-def _at(v: Value) -> str:
-    return f"({C_TYPES[v.dtype]} *){v.buffer.name} + {v.offset}L" if v.offset else v.buffer.name
-
-
-def _started(s: Started, routines: list[Routine]) -> str:
-    return f"STARTED({routines.index(s.routine)}, {_at(s.source or s.target)}, {_at(s.target)})"
-
-
-def _awaited(s: Awaited) -> str:
-    return f"AWAITED({_at(s.target)})"
-
-
-def _entry(
-    inputs: list[Value], outputs: list[Buffer], offsets: dict, shared: dict, calls: list[str], routines: bool
-) -> str:
-    lines = ["i32 bad = 0;", "i64 wrong;"]
-    for k, v in enumerate(inputs):
-        itemsize = v.dtype.itemsize
-        numbers = [len(v.shape), *v.shape, *[s * itemsize for s in v.strides]]
-        lines.append(f"static const i64 w{k}[] = {{{', '.join(f'{x}L' for x in numbers)}}};")
-        lines.append(f"if ((wrong = misfit(ITEM(t, {k}), w{k}, {itemsize}L))) return {4 * k + 4}L + wrong;")
-        lines.append(f"void *const {v.buffer.name} = DATA(ITEM(t, {k}));")
-    for k, b in enumerate(outputs):
-        lines.append(f"void *const {b.name} = DATA(ITEM(t, {len(inputs) + k}));")
-    lines += [f"void *const {b.name} = arena + {offset}L;" for b, offset in offsets.items()]
-    lines += [f"void *const {b.name} = {other.name};" for b, other in shared.items()]
-    lines += [
-        "threads = n;",
-        "const int before = begin_products();",
-        *calls,
-        *(["over:"] if routines else []),
-        "end_products(before);",
-        f"return {'wrong ? wrong : ' if routines else ''}bad ? -1 : 0;",
-    ]
-    return "long entry(void *t, char *arena, long n) {\n" + "\n".join(f"    {line}" for line in lines) + "\n}\n"
+    numbers = (s.source.shape[-1], int(s.descending), s.first, s.first + s.target.shape[-1])
+    return Step(f"{C_TYPES[s.source.dtype]}_sort", rows, grain, [(s.buffer, 0), _at(s.source), (None, 0)], numbers)

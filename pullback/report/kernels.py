@@ -25,7 +25,13 @@ from ..runtime.build import build
 from ..runtime.cpu import Library, arena
 from .places import line_of
 
-TIMED = "\n#include <time.h>\ndouble spent[{count}];\nstatic double now_(void) {{ struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }}\n"
+# Before the text of a program: what it does around each of its steps (see `codegen.entry`).
+TIMED = """#include <time.h>
+double spent[{count}];
+static double now_(void) {{ struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }}
+#define BEGUN(k) const double begun = now_();
+#define DONE(k) spent[k] = now_() - begun;
+"""
 REPEATS = 5
 
 
@@ -122,12 +128,7 @@ def measure(segment: Segment, source: Source) -> list[float] | None:
     """The least seconds of each kernel over a few runs, on ones and zeros of the right shapes; None where it cannot be told."""
     if segment.empty or not source.calls:
         return None
-    text = source.text
-    for k, call in enumerate(source.calls):
-        line = f"    {call}\n"
-        text = text.replace(line, f"    {{ const double begun_ = now_(); {call} spent[{k}] = now_() - begun_; }}\n", 1)
-    head, entry, rest = text.partition("long entry(")
-    library = Library(build(head + TIMED.format(count=len(source.calls)) + entry + rest, deterministic_flags()))
+    library = Library(build(TIMED.format(count=len(source.calls)) + source.text, deterministic_flags()))
     spent = (ctypes.c_double * len(source.calls)).in_dll(library.handle, "spent")
     arrays = tuple(_stand_in(v) for v in source.inputs) + tuple(m.make() for m in segment.makers)
     memory = arena(source.arena)

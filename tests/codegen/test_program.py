@@ -293,7 +293,30 @@ def test_softmax_and_layer_norm_are_one_kernel():
 def test_equal_kernels_are_one_function():
     f = lambda x, y, z: (x.exp() + 1, y.exp() + 1, z.exp() + 1)  # noqa: E731
     result = check(f, torch.randn(40), torch.randn(40), torch.randn(40))
-    assert result.source.count("static void kernel") == 1 and result.source.count("run(kernel0") == 3
+    assert result.source.count("static void kernel") == 1 and result.source.count("{kernel0, ") == 3
+
+
+def test_equal_kernels_on_parts_of_one_buffer_are_one_function():
+    def f(x):
+        rows = [x[k].exp().cumsum(0) for k in range(5)]
+        sums = x[1:4, 1].sum(0), x[2:5, 3].sum(0)
+        return *rows, *sums, x[2:4].flip(0).sin(), x[:2].flip(0).sin()
+
+    result = check(f, torch.randn(5, 6, 7))
+    assert len(result.functions) == 3, result.functions
+
+
+@pytest.mark.parametrize("steps", [4, 12])
+def test_rounds_of_a_loop_are_rows_of_a_table(steps):
+    def f(x, w):
+        h = x[0]
+        for k in range(1, steps):
+            h = torch.tanh(h @ w + x[k])
+        return h
+
+    result = check(f, torch.randn(steps, 3, 4), torch.randn(4, 4))
+    assert len(result.functions) == 1 and result.source.count("{kernel0, ") == steps - 1
+    assert result.source.partition("long entry(")[2].count("\n") < 20  # whatever the number of rounds
 
 
 def test_long_sums_keep_their_accuracy():

@@ -137,7 +137,7 @@ class Rows:
     def store_row(self, s: Compute) -> None:
         if s.buffer in self.nest.stored:
             printer = self.printer
-            place = f"{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides)}]"
+            place = printer.place(s.buffer, s.offset, s.strides)
             condition = " && ".join(["member == 0", *([self.group.live] if self.group.live else [])])
             self.lines.append(f"if ({condition}) {place} = {printer.names[s.buffer]};")
 

@@ -23,7 +23,7 @@ def print_scatter(printer: CudaPrinter) -> Launch:
     body = CudaBody(printer, lines)
     places = [(body.checked_index(body.value(i), n), stride) for i, stride, n in s.scatter]
     value = body.value(s.expr)
-    target = f"&{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides, places)}]"
+    target = "&" + printer.place(s.buffer, s.offset, s.strides, places)
     name, kind = functor(s.meets, s.expr.dtype), C_TYPES[s.buffer.dtype]
     call = "add_to" if name == "Sum" and kind in NATIVE else f"meet<{name}<{kind}>>"
     lines.append(f"{call}({target}, ({kind}){value});")
@@ -44,7 +44,7 @@ def _thread_rows(printer: CudaPrinter) -> Launch:
     (s,) = nest.steps
     lines: list[str] = []
     value = CudaBody(printer, lines).value(s.expr)
-    place = f"{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides)}]"
+    place = printer.place(s.buffer, s.offset, s.strides)
     lines += [f"s = {combine(s, 's', value)};", f"{place} = s;"]
     for d in reversed(nest.inner):
         kind = printer.index_type
@@ -60,7 +60,7 @@ def _warp_rows(printer: CudaPrinter) -> Launch:
     kind, suffix, total = printer.index_type, printer.suffix, wide(s)
     lines: list[str] = []
     value = CudaBody(printer, lines).value(s.expr)
-    place = f"{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides)}]"
+    place = printer.place(s.buffer, s.offset, s.strides)
     how = f"{functor(str(s.reduce), s.expr.dtype)}<{total}>"
     whole = rows % side == 0
     text = [

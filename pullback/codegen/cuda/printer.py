@@ -41,6 +41,8 @@ class Launch:
 class CudaPrinter(Printer):
     """Prints one nest. Names and expressions are those of the C printer."""
 
+    shifts = False
+
     def __init__(self, nest: Nest, bad: Buffer, needed: set[Buffer]):
         super().__init__(nest, bad)
         self.needed = needed  # buffers that someone outside reads
@@ -230,7 +232,7 @@ class Elements:
 
     def store(self, s: Compute, value: str) -> None:
         printer = self.printer
-        place = f"{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides)}]"
+        place = printer.place(s.buffer, s.offset, s.strides)
         guard = f"if ({self.live}) " if self.live else ""
         if printer.vector == 1:
             self.inside.append(f"{guard}{place} = {value};")
@@ -246,7 +248,7 @@ class Elements:
         if name is None:
             printer, (buffer, offset, strides, indirect) = self.printer, e.args
             places = [(self.first.checked_index(self.first.value(i), n), stride) for i, stride, n in indirect]
-            place = printer.first(f"{printer.pointer(buffer)}[{printer.address(offset, strides, places)}]")
+            place = printer.first(printer.place(buffer, offset, strides, places))
             kind = printer.pack(e.dtype)
             const = "const " if buffer not in printer.nest.stored else ""
             name = self.packs[e] = printer.fresh("x")

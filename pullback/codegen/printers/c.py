@@ -8,6 +8,7 @@ are added in double precision.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...core import dtype as dtypes
 from ...ops.lowering.expressions import Expr
@@ -21,19 +22,26 @@ INITIAL = {"sum": "0", "prod": "1", "any": "0", "all": "1"}
 CLAUSES = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
 
 
+@dataclass
 class Printed:
-    """A kernel's function: its text with `NAME` for its name, the buffers it is called with, the range and the grain."""
+    """A kernel's function: its text with `NAME` for its name, the buffers it is called with, from which element on, the range and
+    the grain."""
 
-    def __init__(self, text: str, buffers: list[Buffer], range_: int, grain: int):
-        self.text, self.buffers, self.range, self.grain = text, buffers, range_, grain
+    text: str
+    buffers: list[Buffer]
+    offsets: list[int]
+    range: int
+    grain: int
 
 
 class Printer:
     """Prints one nest."""
 
+    shifts = True  # whether a function can be called with a pointer into a buffer
+
     def __init__(self, nest: Nest, bad: Buffer):
         self.nest, self.bad = nest, bad
-        self.buffers: list[Buffer] = []
+        self.buffers: dict[Buffer, tuple[int, int]] = {}  # the number of its pointer, and the element that it points to
         self.written = {s.buffer: s for s in nest.steps}
         self.count = 0
         self.names: dict[Buffer, str] = {}  # row values and results of reductions
@@ -45,9 +53,14 @@ class Printer:
 
     # ---- names
     def pointer(self, b: Buffer) -> str:
-        if b not in self.buffers:
-            self.buffers.append(b)
-        return f"p{self.buffers.index(b)}"
+        """The name of the pointer to a buffer."""
+        return f"p{self.buffers.setdefault(b, (len(self.buffers), 0))[0]}"
+
+    def place(self, b: Buffer, offset: int, strides: Sequence[int], indirect: Sequence[tuple[str, int]] = ()) -> str:
+        """An element of a buffer. Pointers are to where the first one that was printed begins: the same loops over another part of a
+        buffer are the same text."""
+        number, base = self.buffers.setdefault(b, (len(self.buffers), offset if self.shifts else 0))
+        return f"p{number}[{self.address(offset - base, strides, indirect)}]"
 
     def fresh(self, letter: str = "v") -> str:
         self.count += 1
@@ -137,7 +150,7 @@ class Printer:
 
     def printed(self, lines: list[str], range_: int, grain: int) -> Printed:
         text = "static void NAME(i64 begin, i64 end, void *const *a) {\n" + "\n".join(indented(lines)) + "\n}\n"
-        return Printed(text, self.buffers, range_, grain)
+        return Printed(text, list(self.buffers), [base for _, base in self.buffers.values()], range_, grain)
 
     def digits(self, loops: list[int], rest: str = "t") -> list[str]:
         """Indices of the outer loops from the number of an iteration."""
@@ -153,7 +166,7 @@ class Printer:
             name = body.value(s.expr)
             self.names[s.buffer] = name
             if s.buffer in self.nest.stored:
-                body.lines.append(f"{self.pointer(s.buffer)}[{self.address(s.offset, s.strides)}] = {name};")
+                body.lines.append(f"{self.place(s.buffer, s.offset, s.strides)} = {name};")
         if phase.elements:
             self.loop(n, phase.elements, body, single)
 
@@ -172,7 +185,7 @@ class Printer:
                 inside.append(f"{part} = {combine(s, part, value)};")
                 continue
             if s.buffer in nest.stored:
-                inside.append(f"{self.pointer(s.buffer)}[{self.address(s.offset, s.strides)}] = {value};")
+                inside.append(f"{self.place(s.buffer, s.offset, s.strides)} = {value};")
             elif s.buffer in nest.scratch:
                 self.names.setdefault(s.buffer, self.fresh("row"))
                 inside.append(f"{self.names[s.buffer]}[i{nest.inner[-1]}] = {value};")
@@ -184,7 +197,7 @@ class Printer:
         for s, part in reduced:
             self.names[s.buffer] = part
             if s.buffer in nest.stored:
-                body.lines.append(f"{self.pointer(s.buffer)}[{self.address(s.offset, s.strides)}] = {part};")
+                body.lines.append(f"{self.place(s.buffer, s.offset, s.strides)} = {part};")
 
     def around(self, inside: list[str], clauses: str, reduced: list, single: bool) -> list[str]:
         """The loops around the body of a pass."""
@@ -273,7 +286,7 @@ class Body:
         places = []
         for index, stride, size in indirect:
             places.append((self.checked_index(self.value(index), size), stride))
-        return self._assign(e.dtype, f"{printer.pointer(buffer)}[{printer.address(offset, strides, places)}]")
+        return self._assign(e.dtype, printer.place(buffer, offset, strides, places))
 
     def checked_index(self, name: str, size: int | None) -> str:
         """An index that is within bounds; one that was not is noted, and the caller finds out."""

@@ -56,7 +56,7 @@ class Lanes:
         printer = self.printer
         if s.buffer not in self.nest.stored:
             return []
-        return [f"{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides)}] = {value};"]
+        return [f"{printer.place(s.buffer, s.offset, s.strides)} = {value};"]
 
     def lane_loop(self, inside: list[str], clauses: str = "") -> list[str]:
         return [
@@ -118,7 +118,7 @@ def print_scatter(printer: Printer) -> Printed:
     lines: list[str] = []
     body = Body(printer, lines)
     value = body.value(s.expr)
-    target = f"{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides, places)}]"
+    target = printer.place(s.buffer, s.offset, s.strides, places)
     lines.append(f"{target} = {value if s.meets == 'set' else joined(s.meets, s.expr.dtype, target, value)};")
     loops = [*nest.outer, *nest.inner]
     indexed = {d for i, _, _ in s.scatter for e in walk(i) for d in _loops_of(e)}

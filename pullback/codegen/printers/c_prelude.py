@@ -229,6 +229,8 @@ static void end_products(int n) { if (n > 1) blas_use(n); }
 static void run(body_t f, i64 n, i64 grain, void *const *a) {
     if (pool && threads > 1 && grain && n >= 2 * grain) pool(f, 0, n, grain, a, threads); else f(0, n, a);
 }
+/* What an entry point does, one after the other: functions, their ranges, how many pointers they take. */
+typedef struct { body_t f; i64 n, grain, count; } step_t;
 #define GEMM(T, N) static void N##_gemm(int ta, int tb, i64 m, i64 n, i64 k, const T *a, i64 lda, const T *b, i64 ldb, T *c, i64 ldc) { \
     if (N##gemm && wide) { ((N##gemm64)N##gemm)(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1, a, lda, b, ldb, 0, c, ldc); return; } \
     if (N##gemm) { ((N##gemm32)N##gemm)(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1, a, lda, b, ldb, 0, c, ldc); return; } \
@@ -260,6 +262,20 @@ static i64 misfit(char *o, const i64 *want, i64 itemsize) {
     for (i64 d = 0; d < r; d++) if (n[d] == 0) return 0;
     for (i64 d = 0; d < r; d++) if (n[d] != 1 && STRIDE(o)[d] != s[d]) return 2;
     return 0;
+}
+/* The memory of all arrays of a tuple; how the first that is not as expected differs, and its number times four. */
+static i64 take(void *t, const i64 *want, i64 given, i64 all, char **base) {
+    for (i64 k = 0; k < given; k++, want += 2 * want[1] + 2) {
+        i64 wrong = misfit(ITEM(t, k), want + 1, want[0]);
+        if (wrong) return 4 * k + 4 + wrong;
+    }
+    for (i64 k = 0; k < all; k++) base[k] = DATA(ITEM(t, k));
+    return 0;
+}
+/* The pointers of one step, each said by a base and a distance in bytes; where those of the next begin. */
+static const i64 *pointers(const i64 *at, i64 count, char *const *base, void **a) {
+    for (i64 k = 0; k < count; k++, at += 2) a[k] = base[at[0]] + at[1];
+    return at;
 }
 """
 

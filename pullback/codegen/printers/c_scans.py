@@ -28,7 +28,7 @@ def _step(printer: Printer, total: str) -> list[str]:
     (s,) = printer.nest.steps
     lines: list[str] = []
     value = Body(printer, lines).value(s.expr)
-    place = f"{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides)}]"
+    place = printer.place(s.buffer, s.offset, s.strides)
     return [*lines, f"{total} = {combine(s, total, value)};", f"{place} = {total};"]
 
 

@@ -68,9 +68,9 @@ INLINE u64 f64_bits(f64 x) { union { u64 i; f64 f; } u; u.f = x; return u.i; }
 INLINE u64 f32_rank(f32 x) { u32 b = f32_bits(x + 0.f); return x != x ? 0xffffffffUL : (u32)(b >> 31 ? ~b : b | 0x80000000u); }
 INLINE u64 f64_rank(f64 x) { u64 b = f64_bits(x + 0.); return x != x ? ~0UL : b >> 63 ? ~b : b | 1UL << 63; }
 #define SORT(T, BYTES, RANK) static void T##_sort(i64 begin, i64 end, void *const *a) { \
-    i64 *out = a[0]; const T *x = a[1]; const i64 *s = a[2], n = s[0], first = s[2], last = s[3], m = last - first; \
+    i64 *out = a[0]; const T *x = a[1]; const i64 *s = a[3], n = s[0], first = s[2], last = s[3], m = last - first; \
     const u64 mask = BYTES == 8 ? ~0UL : (1UL << 8 * (BYTES & 7)) - 1, turn = s[1] ? mask : 0; \
-    ranked *p = malloc(2 * n * sizeof(ranked)); if (!p) { *(i32 *)a[3] = 1; return; } \
+    ranked *p = malloc(2 * n * sizeof(ranked)); if (!p) { *(i32 *)a[2] = 1; return; } \
     for (i64 t = begin; t < end; t++) { \
         for (i64 k = 0; k < n; k++) { const T v = x[t * n + k]; p[k].key = (RANK) ^ turn; p[k].at = k; } \
         if (m < n) { pick(p, p + n, n, BYTES, first, last, out + t * m); continue; } \
