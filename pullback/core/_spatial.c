@@ -1,15 +1,13 @@
 /* Planes of images in C: averages and maxima over windows, sparse maps along an axis, sampling by a grid.
  *
  * Functions take contiguous arrays (the caller sees to it) of float32, or float64 where `wide` is true, and write into those they are
- * given for results. No result depends on the number of threads. The loops are in native_spatial.h.
+ * given for results. No result depends on the number of threads. The loops are in native_spatial.h and native_grid.h. Functions that are
+ * named by an operator take its canonical arguments, for small plain calls (see core.small).
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "native_moves.h"
 #include <math.h>
-#include <string.h>
 
 typedef int i32;
-typedef long long i64;
 typedef unsigned int u32;
 typedef float f32;
 typedef double f64;
@@ -42,7 +40,7 @@ typedef struct {
     const void *x, *grid;
     void *y, *dx, *dgrid;
     i64 channels, samples, size[3];
-    int axes, mode, padding, align, work;
+    int axes, mode, padding, align, work, block;
 } Grid;
 
 typedef void (*Body)(long, long, void *const *);
@@ -57,16 +55,27 @@ static Parallel pool;
 #define d_nearest __builtin_rint
 #define f_modulo fmodf
 #define d_modulo fmod
+enum { ROOM = 1024 }; /* entries of a table for a block of samples: taps by points */
 #define T f32
+#define U i32
 #define N(name) f_##name
 #include "native_spatial.h"
+#include "native_grid.h"
 #undef T
+#undef U
 #undef N
 #define T f64
+#define U i64
 #define N(name) d_##name
 #include "native_spatial.h"
+#include "native_grid.h"
 #undef T
+#undef U
 #undef N
+
+static int block_of(const Grid *g) { /* points of a block, so that their taps fill a table */
+    return ROOM / (g->mode == 1 ? 1 : g->mode == 2 ? 16 : g->axes == 2 ? 4 : 8);
+}
 
 static void run(Body body, i64 n, i64 each, void *data, long threads) {
     void *arguments[1] = {data};
@@ -165,10 +174,36 @@ static PyObject *py_grid(PyObject *self, PyObject *args) {
     g.y = held(&h, y, g.work == 0);
     g.dx = held(&h, dx, 1);
     g.dgrid = held(&h, dgrid, 1);
+    g.block = block_of(&g);
     if (!PyErr_Occurred())
         run(wide ? d_sample_part : f_sample_part, g.work == 1 ? images : images * g.samples, (g.work == 1 ? g.samples : 1) * (8 + 4 * g.channels), &g,
             threads);
     return release(&h);
+}
+
+/* ---- small calls: input, grid, mode, padding, align_corners */
+enum { MOST_READS = 1 << 15 };
+
+static int mode_of(PyObject *value, int most) { /* -1 where it is none */
+    Py_ssize_t found;
+    return integer_of(value, &found) && found >= 0 && found <= most ? (int)found : -1;
+}
+
+static PyObject *py_sampler(PyObject *self, PyObject *args) {
+    const Array *x = array_of(argument(args, 0)), *grid = array_of(argument(args, 1));
+    NONE_UNLESS(x && grid && kind(x) <= F64 && kind(x) == kind(grid) && (x->nd == 4 || x->nd == 5) && grid->nd == x->nd);
+    Grid g = {.axes = x->nd - 2, .mode = mode_of(argument(args, 2), x->nd == 4 ? 2 : 1), .padding = mode_of(argument(args, 3), 2)};
+    NONE_UNLESS(g.mode >= 0 && g.padding >= 0 && PyBool_Check(argument(args, 4)));
+    NONE_UNLESS(x->shape[0] == grid->shape[0] && grid->shape[x->nd - 1] == g.axes && count_of(x) && count_of(x) < 1 << 30);
+    Py_ssize_t shape[5] = {x->shape[0], x->shape[1], grid->shape[1], grid->shape[2], grid->shape[3]};
+    for (int i = 0; i < 3; i++) g.size[i] = i < 3 - g.axes ? 1 : x->shape[x->nd - 3 + i];
+    g.align = argument(args, 4) == Py_True, g.channels = shape[1], g.samples = count_of(grid) / (shape[0] * g.axes);
+    NONE_UNLESS(g.samples * shape[0] * (4 + g.channels) <= MOST_READS);
+    Array *y = new_array(x->nd, shape, kind(x));
+    if (!y) return NULL;
+    g.block = block_of(&g), g.x = x->data, g.grid = grid->data, g.y = y->data;
+    run(kind(x) == F64 ? d_sample_part : f_sample_part, shape[0] * g.samples, 1, &g, 1);
+    return tensor_of(y);
 }
 
 static PyObject *py_use_pool(PyObject *self, PyObject *address) {
@@ -182,6 +217,10 @@ static PyMethodDef methods[] = {
     {"windows", py_windows, METH_VARARGS, "averages and maxima over windows"},
     {"axis_map", py_axis_map, METH_VARARGS, "a sparse map along one axis"},
     {"grid", py_grid, METH_VARARGS, "sampling by a grid"},
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"grid_sampler.default", py_sampler, METH_O, NULL},
+    {"grid_sampler_2d.default", py_sampler, METH_O, NULL},
+    {"grid_sampler_3d.default", py_sampler, METH_O, NULL},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},
 };

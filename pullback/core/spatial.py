@@ -111,7 +111,7 @@ def sample(
     align: bool,
 ):
     """Samples of x (`SAMPLES`: y is written), what meets x of this shape (`TO_IMAGE`), or what meets the grid (`TO_GRID`)."""
-    if not apply_to(*[a for a in (x, grid, y) if a is not None]):
+    if not apply_to(*[a for a in (x, grid, y) if a is not None]) or prod(shape[2:]) >= 1 << 31:
         return None
     dx = np.zeros(tuple(shape), y.dtype) if work == TO_IMAGE else None
     dgrid = np.empty(grid.shape, grid.dtype) if work == TO_GRID else None

@@ -36,7 +36,7 @@ class Neighbour(Record):
 def grid_sample(xp: Any, x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
     """Samples (N, C, out...)."""
     if xp is numpy:
-        out = numpy.zeros(x.shape[:2] + grid.shape[1:-1], widen(x).dtype)
+        out = numpy.empty(x.shape[:2] + grid.shape[1:-1], widen(x).dtype)
         if (
             spatial.sample(spatial.SAMPLES, widen(x), widen(grid), out, x.shape, mode, padding, align_corners)
             is not None
