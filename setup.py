@@ -21,7 +21,7 @@ EXTENSIONS = {
     "shapes": ("-O3 -fwrapv", "arrays moves"),
     "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves"),
     "fourier": (LOOPS, "arrays moves fourier"),
-    "pools": ("-O2 -fwrapv", "arrays moves pools"),
+    "pools": (f"{LOOPS} {ROUNDED}", "arrays moves pools"),
     "sums": (LOOPS, "arrays moves types lanes elements sums"),
     "losses": (LOOPS, "arrays moves types lanes elements losses"),
     "pairs": (f"{LOOPS} {ROUNDED}", "arrays moves pairs"),

@@ -6,7 +6,7 @@
  */
 #include "native_moves.h"
 
-enum { MOST_WINDOWS = 512, MOST_POOLED = 1 << 17 };
+enum { MOST_WINDOWS = 512, MOST_POOLED = 1 << 17, MOST_IN_ROWS = 1 << 21 };
 typedef struct {
     i64 from, to, counted;
 } Window;
@@ -14,6 +14,9 @@ typedef struct {
     i64 size, out, step;
     Window at[MOST_WINDOWS];
 } Axis;
+typedef struct { /* windows along rows */
+    i64 rows, size, out, kernel, stride, padding, dilation;
+} Rows;
 
 #define T float
 #define NAME(f) f##_f32
@@ -25,7 +28,7 @@ typedef struct {
 /* ---- windows */
 /* Those of a regular pool along one dimension; 0 where the operator refuses, or there are too many. */
 static int regular(Axis *axis, i64 size, i64 kernel, i64 stride, i64 padding, i64 dilation, int ceil) {
-    if (kernel < 1 || stride < 1 || dilation < 1 || padding < 0 || padding > ((kernel - 1) * dilation + 1) / 2) return 0;
+    if (kernel < 1 || stride < 1 || dilation < 1 || padding < 0 || padding > kernel / 2) return 0;
     i64 reach = dilation * (kernel - 1) + 1, left = size + 2 * padding - reach;
     if (left < 0) return 0;
     i64 out = (left + (ceil ? stride - 1 : 0)) / stride + 1;
@@ -149,6 +152,32 @@ static PyObject *maximum(PyObject *args, int spatial, int with_places) { /* ...,
     return largest(a, spatial, axes, with_places);
 }
 
+/* Values alone, of windows along rows: nothing is kept for each window, so there may be many. */
+static PyObject *py_max_pool1d(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    NONE_UNLESS(a && kind(a) <= F64 && (a->nd == 2 || a->nd == 3) && count_of(a) > 0 && count_of(a) <= MOST_IN_ROWS);
+    Py_ssize_t k, s, p, d, shape[3];
+    PyObject *given = argument(args, 2), *steps = PyTuple_Check(given) && !PyTuple_GET_SIZE(given) ? argument(args, 1) : given;
+    NONE_UNLESS(integers_of(argument(args, 1), &k, 1) == 1 && integers_of(steps, &s, 1) == 1 && integers_of(argument(args, 3), &p, 1) == 1);
+    NONE_UNLESS(integers_of(argument(args, 4), &d, 1) == 1 && k > 0 && s > 0 && d > 0 && p >= 0 && p <= k / 2);
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    i64 size = shape[a->nd - 1], left = size + 2 * p - d * (k - 1) - 1;
+    NONE_UNLESS(left >= 0);
+    i64 out = (left + (argument(args, 5) == Py_True ? s - 1 : 0)) / s + 1;
+    if (argument(args, 5) == Py_True && (out - 1) * s >= size + p) out--; /* the last window would begin in the padding */
+    i64 last = (out - 1) * s - p;
+    NONE_UNLESS(out > 0 && last < size && (d == 1 || p == 0)); /* else a window may be padding alone */
+    shape[a->nd - 1] = (Py_ssize_t)out;
+    Array *r = new_array(a->nd, shape, kind(a));
+    if (!r) return NULL;
+    Rows w = {count_of(a) / size, size, out, k, s, p, d};
+    if (kind(a) == F32)
+        largest_in_rows_f32((const float *)a->data, (float *)r->data, &w);
+    else
+        largest_in_rows_f64((const double *)a->data, (double *)r->data, &w);
+    return tensor_of(r);
+}
+
 /* ---- adaptive: self, output_size */
 static PyObject *adapted(PyObject *args, int spatial, int is_average) {
     Array *a = planes_of(argument(args, 0), spatial);
@@ -166,7 +195,6 @@ static PyObject *adapted(PyObject *args, int spatial, int is_average) {
 POOL(py_avg_pool1d, average(args, 1))
 POOL(py_avg_pool2d, average(args, 2))
 POOL(py_avg_pool3d, average(args, 3))
-POOL(py_max_pool1d, maximum(args, 1, 0))
 POOL(py_max_pool2d, maximum(args, 2, 0))
 POOL(py_max_pool3d, maximum(args, 3, 0))
 POOL(py_max_pool1d_places, maximum(args, 1, 1))

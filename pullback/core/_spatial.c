@@ -36,6 +36,21 @@ typedef struct {
     i64 inputs, outputs, rest;
 } Map;
 
+typedef struct { /* a map along rows; where every entry has as many taps, they stand tap after tap */
+    Map map;
+    i32 *read;
+    void *weight;
+    i64 taps;
+} Across;
+
+typedef struct {
+    const void *x;
+    void *y;
+    Map down; /* between rows of planes; no start where rows stay */
+    Across across;
+    int *failed;
+} Planes;
+
 typedef struct {
     const void *x, *grid;
     void *y, *dx, *dgrid;
@@ -158,6 +173,59 @@ static PyObject *py_axis_map(PyObject *self, PyObject *args) {
     return release(&h);
 }
 
+static int by_tap(Across *a, int wide) { /* fill the tables of `a` */
+    const Map *m = &a->map;
+    i64 n = m->outputs, taps = n ? m->start[1] - m->start[0] : 0;
+    for (i64 j = 0; j < n; j++)
+        if (m->start[j + 1] - m->start[j] != taps)
+            taps = 0;
+    if (!taps || m->inputs >> 31)
+        return 1;
+    a->read = malloc(sizeof *a->read * (size_t)(taps * n));
+    a->weight = m->weight ? malloc((wide ? sizeof(f64) : sizeof(f32)) * (size_t)(taps * n)) : NULL;
+    if (!a->read || (m->weight && !a->weight))
+        return 0;
+    a->taps = taps;
+    for (i64 j = 0; j < n; j++)
+        for (i64 k = 0; k < taps; k++) {
+            a->read[k * n + j] = (i32)m->read[j * taps + k];
+            if (!m->weight)
+                continue;
+            if (wide)
+                ((f64 *)a->weight)[k * n + j] = ((const f64 *)m->weight)[j * taps + k];
+            else
+                ((f32 *)a->weight)[k * n + j] = ((const f32 *)m->weight)[j * taps + k];
+        }
+    return 1;
+}
+
+/* planes_map(wide, x, y, (start, read, weight) down, (start, read, weight) across, (planes, inputs, outputs, inputs, outputs), threads) */
+static PyObject *py_planes_map(PyObject *self, PyObject *args) {
+    int wide, failed = 0;
+    PyObject *x, *y, *d[3], *c[3];
+    i64 planes;
+    long threads;
+    Planes p = {.failed = &failed};
+    Map *down = &p.down, *across = &p.across.map;
+    if (!PyArg_ParseTuple(args, "pOO(OOO)(OOO)(LLLLL)l", &wide, &x, &y, &d[0], &d[1], &d[2], &c[0], &c[1], &c[2], &planes, &down->inputs,
+                          &down->outputs, &across->inputs, &across->outputs, &threads))
+        return NULL;
+    Held h = {.held = 0};
+    p.x = held(&h, x, 0), p.y = held(&h, y, 1);
+    down->start = held(&h, d[0], 0), down->read = held(&h, d[1], 0), down->weight = held(&h, d[2], 0), down->rest = across->inputs;
+    across->start = held(&h, c[0], 0), across->read = held(&h, c[1], 0), across->weight = held(&h, c[2], 0);
+    if (!PyErr_Occurred()) {
+        failed = !by_tap(&p.across, wide);
+        if (!failed)
+            run(wide ? d_planes_part : f_planes_part, planes * down->outputs, across->inputs + across->outputs, &p, threads);
+        if (failed)
+            PyErr_NoMemory();
+    }
+    free(p.across.read);
+    free(p.across.weight);
+    return release(&h);
+}
+
 /* grid(work, wide, x, grid, y, dx, dgrid, (images, channels, samples), (depth, height, width), axes, mode, padding, align, threads) */
 static PyObject *py_grid(PyObject *self, PyObject *args) {
     int wide;
@@ -206,6 +274,130 @@ static PyObject *py_sampler(PyObject *self, PyObject *args) {
     return tensor_of(y);
 }
 
+/* ---- small calls: self, output_size, (align_corners,) scales... */
+enum { MOST_ENTRIES = 512, NEAREST = 0, NEAREST_EXACT, LINEAR };
+
+typedef struct { /* the map of one axis */
+    i64 start[MOST_ENTRIES + 1], read[2 * MOST_ENTRIES];
+    f32 narrow[2 * MOST_ENTRIES];
+    f64 wide[2 * MOST_ENTRIES];
+    i64 inputs, outputs;
+    int weighted;
+} Axis;
+
+/* Source entries for each entry of the result, in the precision of coordinates; 0 where the rule would give what is no number. */
+#define RATIO(T)                                                                                                                   \
+    if (align)                                                                                                                     \
+        ratio = a->outputs > 1 ? (T)(a->inputs - 1) / (T)(a->outputs - 1) : 0;                                                     \
+    else                                                                                                                           \
+        ratio = scale > 0 ? (T)(1.0 / scale) : (T)a->inputs / (T)a->outputs;                                                       \
+    if (!(ratio < 1e9)) return 0
+
+static int nearest_axis(Axis *a, f64 scale, int exact) {
+    const int align = 0;
+    f32 ratio;
+    RATIO(f32);
+    for (i64 j = 0; j < a->outputs; j++) {
+        i64 at = exact ? (i64)floorf(((f32)j + 0.5f) * ratio) : (i64)floorf((f32)j * ratio);
+        if (!exact && a->outputs == a->inputs) at = j;
+        if (!exact && a->outputs == 2 * a->inputs) at = j / 2;
+        a->start[j] = j, a->read[j] = at < a->inputs ? at : a->inputs - 1;
+    }
+    a->start[a->outputs] = a->outputs, a->weighted = 0;
+    return 1;
+}
+
+#define LINEAR_AXIS(T, floor, into)                                                                                                \
+    T ratio;                                                                                                                       \
+    RATIO(T);                                                                                                                      \
+    for (i64 j = 0; j < a->outputs; j++) {                                                                                         \
+        T at = align ? (T)j * ratio : ((T)j + (T)0.5) * ratio - (T)0.5;                                                            \
+        at = at > 0 ? at : 0;                                                                                                      \
+        i64 left = (i64)floor(at);                                                                                                 \
+        left = left < a->inputs ? left : a->inputs - 1;                                                                            \
+        T t = at - (T)left;                                                                                                        \
+        t = t < 0 ? 0 : t > 1 ? 1 : t;                                                                                             \
+        into[2 * j] = 1 - t, into[2 * j + 1] = t;                                                                                  \
+        a->start[j] = 2 * j, a->read[2 * j] = left, a->read[2 * j + 1] = left + 1 < a->inputs ? left + 1 : a->inputs - 1;          \
+    }
+
+static int linear_axis(Axis *a, f64 scale, int align, int wide) {
+    if (a->inputs == a->outputs) return nearest_axis(a, 0, 0);
+    a->start[a->outputs] = 2 * a->outputs, a->weighted = 1;
+    if (wide) {
+        LINEAR_AXIS(f64, floor, a->wide)
+    } else {
+        LINEAR_AXIS(f32, floorf, a->narrow)
+    }
+    return 1;
+}
+
+static Map map_of(const Axis *a, int wide, i64 rest) {
+    const void *weight = !a->weighted ? NULL : wide ? (const void *)a->wide : (const void *)a->narrow;
+    return (Map){.weight = weight, .start = a->start, .read = a->read, .inputs = a->inputs, .outputs = a->outputs, .rest = rest};
+}
+
+/* Every plane of x into y; the first axis is one of planes, read whole. */
+static int resample(const Array *x, Array *y, const Axis *axes) {
+    int wide = kind(x) == F64, failed = 0;
+    size_t bytes = wide ? sizeof(f64) : sizeof(f32);
+    Planes p = {.failed = &failed, .down = map_of(&axes[1], wide, axes[2].inputs), .across = {.map = map_of(&axes[2], wide, 1)}};
+    failed = !by_tap(&p.across, wide);
+    void *arguments[1] = {&p};
+    i64 from = (i64)bytes * axes[1].inputs * axes[2].inputs, to = (i64)bytes * axes[1].outputs * axes[2].outputs;
+    i64 planes = count_of(x) / (axes[0].inputs * axes[1].inputs * axes[2].inputs);
+    for (i64 plane = 0; !failed && plane < planes; plane++)
+        for (i64 d = 0; !failed && d < axes[0].outputs; d++) {
+            p.x = x->data + (plane * axes[0].inputs + axes[0].read[d]) * from;
+            p.y = y->data + (plane * axes[0].outputs + d) * to;
+            (wide ? d_planes_part : f_planes_part)(0, (long)axes[1].outputs, arguments);
+        }
+    free(p.across.read);
+    free(p.across.weight);
+    if (failed) PyErr_NoMemory();
+    return !failed;
+}
+
+static PyObject *resampled(PyObject *args, int spatial, int method) {
+    const Array *x = array_of(argument(args, 0));
+    const int first = method == LINEAR ? 3 : 2;
+    NONE_UNLESS(x && kind(x) <= F64 && x->nd == spatial + 2 && is_small(x) && PyTuple_GET_SIZE(args) == first + spatial);
+    NONE_UNLESS(x->nd == 3 || (x->shape[1] > 1 && x->shape[x->nd - 1] > 1)); /* else of more than one order of memory */
+    Py_ssize_t shape[5] = {x->shape[0], x->shape[1]}, size[3];
+    NONE_UNLESS(integers_of(argument(args, 1), size, spatial) == spatial);
+    Axis axes[3];
+    i64 total = shape[0] * shape[1];
+    for (int i = 0; i < 3; i++) {
+        int at = i - (3 - spatial);
+        double scale = 0;
+        Axis *a = &axes[i];
+        a->inputs = at < 0 ? 1 : x->shape[2 + at], a->outputs = at < 0 ? 1 : size[at];
+        NONE_UNLESS(a->outputs > 0 && a->outputs <= MOST_ENTRIES && (total *= a->outputs) <= MOST_ELEMENTS);
+        if (at >= 0) shape[2 + at] = size[at];
+        NONE_UNLESS(at < 0 || argument(args, first + at) == Py_None || real_of(argument(args, first + at), &scale));
+        NONE_UNLESS(method == LINEAR ? linear_axis(a, scale, argument(args, 2) == Py_True, kind(x) == F64) : nearest_axis(a, scale, method));
+    }
+    NONE_UNLESS(method != LINEAR || axes[1].outputs * axes[2].inputs <= axes[2].outputs * axes[1].inputs); /* rows are mapped last */
+    Array *y = new_array(x->nd, shape, kind(x));
+    if (!y) return NULL;
+    if (!resample(x, y, axes)) {
+        Py_DECREF(y);
+        return NULL;
+    }
+    return tensor_of(y);
+}
+
+#define RESAMPLED(name, spatial, method) \
+    static PyObject *name(PyObject *self, PyObject *args) { return resampled(args, spatial, method); }
+RESAMPLED(py_nearest1d, 1, NEAREST)
+RESAMPLED(py_nearest2d, 2, NEAREST)
+RESAMPLED(py_nearest3d, 3, NEAREST)
+RESAMPLED(py_exact1d, 1, NEAREST_EXACT)
+RESAMPLED(py_exact2d, 2, NEAREST_EXACT)
+RESAMPLED(py_exact3d, 3, NEAREST_EXACT)
+RESAMPLED(py_linear1d, 1, LINEAR)
+RESAMPLED(py_linear2d, 2, LINEAR)
+
 static PyObject *py_use_pool(PyObject *self, PyObject *address) {
     pool = (Parallel)PyLong_AsVoidPtr(address);
     if (PyErr_Occurred())
@@ -216,11 +408,20 @@ static PyObject *py_use_pool(PyObject *self, PyObject *address) {
 static PyMethodDef methods[] = {
     {"windows", py_windows, METH_VARARGS, "averages and maxima over windows"},
     {"axis_map", py_axis_map, METH_VARARGS, "a sparse map along one axis"},
+    {"planes_map", py_planes_map, METH_VARARGS, "sparse maps along both axes of planes"},
     {"grid", py_grid, METH_VARARGS, "sampling by a grid"},
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"grid_sampler.default", py_sampler, METH_O, NULL},
     {"grid_sampler_2d.default", py_sampler, METH_O, NULL},
     {"grid_sampler_3d.default", py_sampler, METH_O, NULL},
+    {"upsample_nearest1d.default", py_nearest1d, METH_O, NULL},
+    {"upsample_nearest2d.default", py_nearest2d, METH_O, NULL},
+    {"upsample_nearest3d.default", py_nearest3d, METH_O, NULL},
+    {"_upsample_nearest_exact1d.default", py_exact1d, METH_O, NULL},
+    {"_upsample_nearest_exact2d.default", py_exact2d, METH_O, NULL},
+    {"_upsample_nearest_exact3d.default", py_exact3d, METH_O, NULL},
+    {"upsample_linear1d.default", py_linear1d, METH_O, NULL},
+    {"upsample_bilinear2d.default", py_linear2d, METH_O, NULL},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},
 };

@@ -40,5 +40,47 @@ static void NAME(largest_in_windows)(const T *x, T *y, i64 *places, i64 planes, 
                 }
 }
 
+static T NAME(largest_at)(const T *x, const Rows *w, i64 from) { /* of a window that begins at `from`, cut to the row */
+    i64 to = from + (w->kernel - 1) * w->dilation + 1;
+    if (from < 0) from += (-from + w->dilation - 1) / w->dilation * w->dilation;
+    T best = x[from];
+    for (i64 i = from; i < to && i < w->size; i += w->dilation)
+        if (x[i] > best || x[i] != x[i]) best = x[i];
+    return best;
+}
+
+/* Tap after tap over a whole row of results. */
+#define TAPS(stride)                                                           \
+    for (i64 o = 0; o < n; o++) y[o] = x[o * (stride)];                        \
+    for (i64 k = 1; k < kernel; k++) {                                         \
+        const T *v = x + k * dilation;                                         \
+        for (i64 o = 0; o < n; o++) {                                          \
+            const T c = v[o * (stride)], b = y[o];                             \
+            y[o] = (c > b) | (c != c) ? c : b;                                 \
+        }                                                                      \
+    }
+CLONED static void NAME(largest_inside)(const T *restrict x, T *restrict y, i64 n, i64 kernel, i64 stride, i64 dilation) {
+    if (stride == 1) {
+        TAPS(1)
+    } else if (stride == 2) {
+        TAPS(2)
+    } else {
+        TAPS(stride)
+    }
+}
+#undef TAPS
+
+static void NAME(largest_in_rows)(const T *x, T *y, const Rows *w) {
+    i64 reach = (w->kernel - 1) * w->dilation + 1, first = (w->padding + w->stride - 1) / w->stride;
+    i64 fits = w->size + w->padding - reach, last = fits < 0 ? 0 : fits / w->stride + 1; /* windows first..last lie inside */
+    if (last > w->out) last = w->out;
+    if (first > last) first = last;
+    for (i64 r = 0; r < w->rows; r++, x += w->size, y += w->out) {
+        for (i64 o = 0; o < first; o++) y[o] = NAME(largest_at)(x, w, o * w->stride - w->padding);
+        NAME(largest_inside)(x + first * w->stride - w->padding, y + first, last - first, w->kernel, w->stride, w->dilation);
+        for (i64 o = last; o < w->out; o++) y[o] = NAME(largest_at)(x, w, o * w->stride - w->padding);
+    }
+}
+
 #undef T
 #undef NAME

@@ -72,37 +72,112 @@ static void N(maximum_part)(long first, long last, void *const *a) { /* the firs
 }
 
 /* ---- a sparse map along one axis: entry o of y is the sum of weight[k] * entry read[k] of x, k from start[o] to start[o + 1] */
-static void N(map_part)(long first, long last, void *const *a) {
-    const Map *m = a[0];
+CLONES static void N(mix)(const Map *m, const T *x, i64 o, T *row) { /* entry o, a row */
     const T *weight = m->weight;
-    i64 rest = m->rest;
-    for (i64 row = first; row < last; row++) {
-        i64 lead = row / m->outputs, o = row % m->outputs;
-        const T *x = (const T *)m->x + lead * m->inputs * rest;
-        T *y = (T *)m->y + row * rest;
-        i64 k = m->start[o], stop = m->start[o + 1];
-        if (rest == 1) {
-            T total = 0;
-            for (; k < stop; k++) {
-                T part = weight ? x[m->read[k]] * weight[k] : x[m->read[k]];
-                total = k == m->start[o] ? part : total + part;
-            }
-            *y = total;
-            continue;
-        }
-        if (k == stop)
-            memset(y, 0, (size_t)rest * sizeof *y);
-        for (i64 at = k; at < stop; at++) {
-            const T *from = x + m->read[at] * rest, w = weight ? weight[at] : 1;
-            if (at == k) {
-                SIMD
-                for (i64 i = 0; i < rest; i++)
-                    y[i] = from[i] * w;
-            } else {
-                SIMD
-                for (i64 i = 0; i < rest; i++)
-                    y[i] += from[i] * w;
-            }
+    i64 k = m->start[o], stop = m->start[o + 1], n = m->rest;
+    if (k == stop)
+        memset(row, 0, (size_t)n * sizeof *row);
+    for (i64 at = k; at < stop; at++) {
+        const T *from = x + m->read[at] * n, w = weight ? weight[at] : 1;
+        if (at == k) {
+            SIMD
+            for (i64 i = 0; i < n; i++)
+                row[i] = from[i] * w;
+        } else {
+            SIMD
+            for (i64 i = 0; i < n; i++)
+                row[i] += from[i] * w;
         }
     }
+}
+
+static inline T N(one)(const Map *m, const T *x, i64 o) { /* entry o, a number */
+    const T *weight = m->weight;
+    T total = 0;
+    for (i64 k = m->start[o]; k < m->start[o + 1]; k++) {
+        T part = weight ? x[m->read[k]] * weight[k] : x[m->read[k]];
+        total = k == m->start[o] ? part : total + part;
+    }
+    return total;
+}
+
+static void N(map_part)(long first, long last, void *const *a) {
+    const Map *m = a[0];
+    for (i64 row = first; row < last; row++) {
+        i64 lead = row / m->outputs, o = row % m->outputs;
+        const T *x = (const T *)m->x + lead * m->inputs * m->rest;
+        T *y = (T *)m->y + row * m->rest;
+        if (m->rest == 1)
+            *y = N(one)(m, x, o);
+        else
+            N(mix)(m, x, o, y);
+    }
+}
+
+/* ---- both axes of planes: each row of y is made of a row that the first map makes, by the second */
+#define PART(k) (x[r[(k) * n + j]] * w[(k) * n + j])
+CLONES static void N(across)(const Across *a, const T *restrict x, T *restrict y) {
+    const i64 n = a->map.outputs;
+    const i32 *r = a->read;
+    const T *w = a->weight;
+    if (!a->taps) /* not the same number for each */
+        for (i64 j = 0; j < n; j++)
+            y[j] = N(one)(&a->map, x, j);
+    else if (!w) {
+        SIMD
+        for (i64 j = 0; j < n; j++)
+            y[j] = x[r[j]];
+    } else if (a->taps == 2) {
+        SIMD
+        for (i64 j = 0; j < n; j++)
+            y[j] = PART(0) + PART(1);
+    } else if (a->taps == 4) {
+        SIMD
+        for (i64 j = 0; j < n; j++)
+            y[j] = PART(0) + PART(1) + PART(2) + PART(3);
+    } else {
+        SIMD
+        for (i64 j = 0; j < n; j++)
+            y[j] = PART(0);
+        for (i64 k = 1; k < a->taps; k++) {
+            SIMD
+            for (i64 j = 0; j < n; j++)
+                y[j] += PART(k);
+        }
+    }
+}
+#undef PART
+
+static int N(same)(const Map *m, i64 o) { /* whether row o is the row before it again */
+    i64 k = m->start[o], count = m->start[o + 1] - k;
+    if (o == 0 || k - m->start[o - 1] != count || memcmp(m->read + k, m->read + k - count, (size_t)count * sizeof *m->read))
+        return 0;
+    const T *weight = m->weight;
+    return !weight || !memcmp(weight + k, weight + k - count, (size_t)count * sizeof *weight);
+}
+
+static void N(planes_part)(long first, long last, void *const *arguments) { /* rows of all planes */
+    const Planes *p = arguments[0];
+    const Map *m = &p->down;
+    T *room = m->start ? malloc(sizeof(T) * (size_t)(m->rest + 1)) : NULL;
+    for (i64 at = first; at < last; at++) {
+        i64 plane = at / m->outputs, o = at % m->outputs, n = p->across.map.outputs;
+        const T *x = (const T *)p->x + plane * m->inputs * m->rest, *row = room;
+        T *y = (T *)p->y + at * n;
+        if (!m->start)
+            row = x + o * m->rest;
+        else if (at > first && N(same)(m, o)) {
+            memcpy(y, y - n, (size_t)n * sizeof *y);
+            continue;
+        } else if (!m->weight && m->start[o + 1] - m->start[o] == 1)
+            row = x + m->read[m->start[o]] * m->rest;
+        else if (room)
+            N(mix)(m, x, o, room);
+        else
+            continue; /* no memory: said by the caller */
+        N(across)(&p->across, row, y);
+    }
+    if (m->start && !room)
+        p->failed[0] = 1;
+    free(room);
 }

@@ -85,6 +85,11 @@ def _windows(kind: int, x, y, places, step: Sequence[int], axes: Sequence[Axis],
 
 
 # ---- maps
+Rows = tuple[
+    np.ndarray, np.ndarray, np.ndarray | None
+]  # where the taps of each entry begin, what they read, their weights
+
+
 def axis_map(
     x: np.ndarray, axis: int, start: np.ndarray, read: np.ndarray, weight: np.ndarray | None
 ) -> np.ndarray | None:
@@ -97,6 +102,25 @@ def axis_map(
     wide = x.dtype.itemsize == 8
     _spatial.axis_map(wide, _dense(x), out, start, read, weight, lead, x.shape[axis], outputs, rest, thread_count())
     return out
+
+
+def planes_map(x: np.ndarray, down: Rows | None, across: Rows) -> np.ndarray | None:
+    """x with its last two axes mapped, the last one second; without `down`, the last one alone."""
+    if not apply_to(x):
+        return None
+    inputs, height = x.shape[-1], 1 if down is None else x.shape[-2]
+    outputs, rows = len(across[0]) - 1, 1 if down is None else len(down[0]) - 1
+    lead = x.shape[:-1] if down is None else (*x.shape[:-2], rows)
+    out = np.empty((*lead, outputs), x.dtype)
+    sizes = (x.size // max(1, height * inputs), height, rows, inputs, outputs)
+    given = ((None, None, None) if down is None else _weighted(down, x.dtype), _weighted(across, x.dtype))
+    _spatial.planes_map(x.dtype.itemsize == 8, _dense(x), out, *given, sizes, thread_count())
+    return out
+
+
+def _weighted(rows: Rows, dtype: np.dtype) -> Rows:
+    start, read, weight = rows
+    return rows if weight is None or weight.dtype == dtype else (start, read, weight.astype(dtype))
 
 
 # ---- grids

@@ -42,6 +42,7 @@ def regular(
         _check_axis(k, s, p, d)
     _check_signs(kernel, stride, dilation)
     _check_filled(function, shape, spatial)
+    _check_halves(kernel, padding)
     size = shape[-spatial:]
     out = tuple(pool_size(*axis, ceil) for axis in zip(size, kernel, stride, padding, dilation))
     if function == "avg_pool3d" and any(n < k for n, k in zip(size, kernel)):
@@ -88,6 +89,19 @@ def _check_signs(kernel: tuple, stride: tuple, dilation: tuple) -> None:
     for what, prefix, values in rows:
         if any(v <= 0 for v in values):
             raise RuntimeError(f"{what} should be greater than zero, but got {labelled(prefix, axes, values)}")
+
+
+def _check_halves(kernel: tuple, padding: tuple) -> None:
+    """Dilation lets padding reach further, but never beyond half of the kernel itself."""
+    if all(p <= k // 2 for k, p in zip(kernel, padding)):
+        return
+    if len(kernel) == 3:
+        (t, h, w), (pt, ph, pw) = kernel, padding
+        shown = f"kT: {t} kW: {w} kH: {h} padT: {pt} padW: {pw} padH: {ph}"
+    else:
+        (h, w), (ph, pw) = kernel, padding
+        shown = f"padW = {pw}, padH = {ph}, kW = {w}, kH = {h}"
+    raise RuntimeError(f"pad should be smaller than or equal to half of kernel size, but got {shown}")
 
 
 def _check_filled(function: str, shape: tuple, spatial: int) -> None:

@@ -157,6 +157,12 @@ ERRORS = [
      "Given input size: (1x2x2). Calculated output size: (1x0x0). Output size is too small"),
     (lambda: F["max_pool2d"](torch.ones(1, 1, 2, 2), 2, 2, 2), RuntimeError,
      "pad should be at most half of effective kernel size, but got pad=2, kernel_size=2 and dilation=1"),
+    (lambda: F["max_pool1d"](torch.ones(2, 10), 3, padding=2, dilation=2), RuntimeError,
+     "max_pool1d() padding should be at most half of kernel size, but got padding=2 and kernel_size=3"),
+    (lambda: F["max_pool1d"](torch.ones(2, 10), 3, padding=2, dilation=2, return_indices=True), RuntimeError,
+     "pad should be smaller than or equal to half of kernel size, but got padW = 2, padH = 0, kW = 3, kH = 1"),
+    (lambda: F["max_pool3d"](torch.ones(1, 9, 9, 9), 3, padding=2, dilation=2), RuntimeError,
+     "pad should be smaller than or equal to half of kernel size, but got kT: 3 kW: 3 kH: 3 padT: 2 padW: 2 padH: 2"),
     (lambda: F["max_pool2d"](torch.ones(1, 1, 2, 2), (1, 1, 1)), RuntimeError,
      "max_pool2d: kernel_size must either be a single int, or a tuple of two ints"),
     (lambda: F["max_pool2d"](torch.ones(2, 2), 2), RuntimeError,
@@ -193,3 +199,21 @@ def test_numbers_beyond_those_of_c_are_refused():
         torch.nn.functional.fold(torch.rand(3, 7), 16, 2**40)
     with pytest.raises(ValueError, match="upscale factor is too large"):
         torch.nn.functional.pixel_shuffle(x, 2**40)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_in_c_give_what_pooling_with_places_gives(dtype):
+    rng = np.random.default_rng(0)
+    for size, k, s, p, d in product((1, 2, 5, 17, 64), (1, 2, 3, 5), (1, 2, 3), (0, 1, 2), (1, 2)):
+        if p > k // 2 or size + 2 * p < d * (k - 1) + 1:
+            continue
+        x = rng.standard_normal((2, 3, size)).round(1)
+        x[rng.random(x.shape) < 0.1] = np.nan
+        x[0, 0], x[1, 1, 0] = -np.inf, np.inf
+        x = torch.from_numpy(x).to(dtype)
+        for ceil in (False, True):
+            for t in (x, x[1], x.transpose(0, 1), x.flip(-1)):
+                values = F["max_pool1d"](t, k, s, p, d, ceil)
+                expected = F["max_pool1d"](t, k, s, p, d, ceil, return_indices=True)[0]
+                assert values.dtype is dtype and torch.equal(values.nan_to_num(7), expected.nan_to_num(7))
+                assert torch.equal(values.isnan(), expected.isnan())

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.core import spatial
+from pullback.core import small, spatial
 from pullback.core.random_boxmuller import box_muller, box_muller_arrays
+from pullback.ops.system.operator import registry
 from pullback.ops.window.kernels import avg_pool, grid, max_pool, resample
+from pullback.ops.window.kernels.axis_map import AxisMap, Tap, apply_all
 
 pytestmark = pytest.mark.skipif(spatial._spatial is None, reason="the extension is not built")
 SIZES = (7, 6, 9)
@@ -168,3 +171,57 @@ def test_bags_of_rows(d: str, mode: str) -> None:
     assert torch.allclose(direct, strided)
     assert direct[0].abs().sum() == 0
     assert torch.nn.functional.embedding_bag(index[:0], table, offsets[:1]).tolist() == [[0.0] * 3]
+
+
+def test_small_resampling_gives_what_its_rules_give() -> None:
+    """Sizes that grow, shrink and stay, by size and by scale, in the operators that have a function for small calls."""
+    names = [f"{p}{n}d" for n in (1, 2, 3) for p in ("upsample_nearest", "_upsample_nearest_exact")]
+    taken = 0
+    for name in (*names, "upsample_linear1d", "upsample_bilinear2d"):
+        op, spatially = registry[f"{name}.default"], int(name[-2])
+        for size, scale, align, wide in itertools.product(
+            (1, 2, 3, 5, 6, 9, 13), (None, 0.4, 1.7, 2.0), (False, True), (False, True)
+        ):
+            x = torch.from_numpy(_numbers(2, 3, *(6, 5, 2)[:spatially], d="float64" if wide else "float32"))
+            x.view(-1)[7], x.view(-1)[11] = math.inf, math.nan
+            out = tuple(size if scale is None else max(1, int(n * scale)) for n in x.shape[2:])
+            args = (x, out, *((align,) if "linear" in name else ()), *(scale,) * spatially)
+            found = small.table[f"{name}.default"](args)
+            if found is not None:
+                taken += 1
+                _close(found.numpy(), op.kernel(np, x.numpy(), *args[1:]))
+    assert taken > 500
+
+
+@DTYPES
+def test_maps_of_both_axes(d: str) -> None:
+    """Whatever number of taps an entry has, none among them; rows that repeat; the last axis alone."""
+    x = _numbers(2, 4, 5, d=d)
+    uneven = AxisMap(
+        5,
+        3,
+        (
+            Tap(np.array([1, 4]), np.array([0.5, 2.0]), np.array([0, 2])),
+            Tap(np.array([0]), np.array([3.0]), slice(2, 3)),
+        ),
+    )
+    repeated = AxisMap(4, 6, (Tap(np.array([0, 0, 1, 3, 3, 2])),))
+    three = AxisMap(5, 2, tuple(Tap(np.array([k, 4 - k]), np.array([0.1, k])) for k in range(3)))
+    for maps in (
+        [repeated, uneven],
+        [repeated, three],
+        [None, uneven],
+        [None, three],
+        [uneven_rows(4), three],
+        [repeated, None],
+    ):
+        _close(*(apply_all(xp, x, maps) for xp in (np, XP)))
+        _close(*(apply_all(xp, x[:, ::-1, ::-1], maps) for xp in (np, XP)))
+
+
+def uneven_rows(inputs: int) -> AxisMap:
+    return AxisMap(
+        inputs,
+        4,
+        (Tap(np.array([1, 1, 3]), np.array([1.0, 1.0, -2.0]), slice(0, 3)), Tap(np.array([2]), None, slice(1, 2))),
+    )

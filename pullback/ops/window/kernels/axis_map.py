@@ -99,7 +99,7 @@ class AxisMap(Record):
 
 def may_keep(xp: Any, *sizes: Ints) -> bool:
     """Whether maps between axes of these sizes are kept: the CPU's, of axes that are not long."""
-    return xp is numpy and all(n <= LONGEST_KEPT for size in sizes for n in size)
+    return xp is numpy and max(map(max, sizes)) <= LONGEST_KEPT
 
 
 def selection(chosen: Array, count: int) -> Array | slice | None:
@@ -114,9 +114,21 @@ def apply_all(xp: Any, x: Array, maps: list[AxisMap | None]) -> Array:
     """x with its trailing axes mapped, one map (or nothing) for each; axes that shrink go first."""
     lead = x.ndim - len(maps)
     todo = [(m.outputs / max(1, m.inputs), lead + a, m) for a, m in enumerate(maps) if m is not None]
-    for _, axis, m in sorted(todo, key=lambda entry: entry[:2]):
+    todo.sort()  # axes differ, so that maps are never compared
+    while todo:
+        if len(todo) <= 2 and xp is numpy and x.size and (found := _last_axes(x, todo)) is not None:
+            return found
+        _, axis, m = todo.pop(0)
         x = m.apply(xp, x, axis)
     return x
+
+
+def _last_axes(x: Array, todo: list[tuple[float, int, AxisMap]]) -> Array | None:
+    """The last axis mapped, and the one before it first where there are two maps; None where the maps are of others."""
+    if [axis for _, axis, _ in todo] != list(range(x.ndim - len(todo), x.ndim)):
+        return None
+    *down, across = [m.table or m.rows() for _, _, m in todo]
+    return spatial.planes_map(x, down[0] if down else None, across)
 
 
 def transposed(xp: Any, maps: list[AxisMap | None]) -> list[AxisMap | None]:

@@ -72,9 +72,14 @@ def axis_maps(
 ) -> list[AxisMap | None]:
     """One map per axis; those of the CPU are kept, where axes are not long."""
     if may_keep(xp, size, out):
-        return [_kept(method, n, o, scale, align_corners, dtype) for n, o, scale in zip(size, out, scales)]
+        return _all_kept(method, tuple(size), tuple(out), tuple(scales), align_corners, dtype)
     build = _METHODS[method]
     return [build(xp, n, o, scale, align_corners, dtype) for n, o, scale in zip(size, out, scales)]
+
+
+@functools.lru_cache(256)
+def _all_kept(method: str, size: Ints, out: Ints, scales: tuple, align_corners: bool, dtype: Any) -> list:
+    return [_kept(method, n, o, scale, align_corners, dtype) for n, o, scale in zip(size, out, scales)]
 
 
 @functools.lru_cache(256)
