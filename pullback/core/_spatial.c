@@ -36,7 +36,7 @@ typedef struct {
     i64 inputs, outputs, rest;
 } Map;
 
-typedef struct { /* a map along rows; where every entry has as many taps, they stand tap after tap */
+typedef struct { /* a map along rows; where every entry has as many taps, by weights unless it is one, they stand tap after tap */
     Map map;
     i32 *read;
     void *weight;
@@ -179,7 +179,7 @@ static int by_tap(Across *a, int wide) { /* fill the tables of `a` */
     for (i64 j = 0; j < n; j++)
         if (m->start[j + 1] - m->start[j] != taps)
             taps = 0;
-    if (!taps || m->inputs >> 31)
+    if (!taps || (taps > 1 && !m->weight) || m->inputs >> 31)
         return 1;
     a->read = malloc(sizeof *a->read * (size_t)(taps * n));
     a->weight = m->weight ? malloc((wide ? sizeof(f64) : sizeof(f32)) * (size_t)(taps * n)) : NULL;

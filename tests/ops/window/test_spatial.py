@@ -206,11 +206,13 @@ def test_maps_of_both_axes(d: str) -> None:
         ),
     )
     repeated = AxisMap(4, 6, (Tap(np.array([0, 0, 1, 3, 3, 2])),))
+    pairs = AxisMap(5, 2, (Tap(np.array([0, 3])), Tap(np.array([4, 1]))))
     three = AxisMap(5, 2, tuple(Tap(np.array([k, 4 - k]), np.array([0.1, k])) for k in range(3)))
     for maps in (
         [repeated, uneven],
         [repeated, three],
         [None, uneven],
+        [repeated, pairs],
         [None, three],
         [uneven_rows(4), three],
         [repeated, None],
