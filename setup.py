@@ -14,7 +14,10 @@ WIDE = "-fopenmp-simd -fno-unswitch-loops --param=vect-max-peeling-for-alignment
 EXTENSIONS = {
     "native": ("-O3 -fno-math-errno -fno-trapping-math", "pool rows channels jobs"),
     "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "types elements special fits polynomials"),
-    "network": (f"{LOOPS} -fopenmp-simd", "types elements layers products attention windows recurrent"),
+    "network": (
+        f"{LOOPS} -fopenmp-simd",
+        "types elements layers products attention forms convolution direct windows recurrent",
+    ),
     "spatial": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves spatial grid"),
     "along": (f"{LOOPS} {ROUNDED}", "arrays types lanes elements along"),
     "places": ("-O3 -fwrapv", "arrays moves places"),

@@ -49,10 +49,9 @@ typedef struct {
 
 typedef struct {
     void *x, *w, *y; /* y: the result, or its gradient */
-    void *dx, *dw;
-    i64 images, channels, outputs, groups, size[3], places[3], kernel[3], stride[3], padding[3], dilation[3], step[5];
-    i64 block; /* images, or, where one image has too many columns, rows of an image, that are worked on together */
-    int by_rows, failed;
+    void *dx, *dw, *bias;
+    i64 images, channels, outputs, groups, size[3], places[3], kernel[3], stride[3], padding[3], dilation[3];
+    i64 step[5], w_step[5], y_step[5], bias_step; /* of x or dx, w or dw, y, in elements */
 } Windows;
 
 typedef struct {
@@ -102,23 +101,26 @@ static void (*use_blas_threads)(int);
 GEMM(float, s, 0)
 GEMM(double, d, 1)
 
+enum { FORWARD, TO_INPUT, TO_WEIGHT };
+#include "native_forms.h"
+
 /* ---- the templates */
 typedef struct {
-    Body attention, attention_back, convolve[3], depthwise[3], max_pool, scatter;
+    i64 panel; /* numbers of the widest tile of a convolution */
+    Body attention, attention_back, convolve[3], max_pool, scatter;
     void (*lstm)(Recurrent *), (*lstm_back)(Recurrent *), (*gru)(Recurrent *), (*gru_back)(Recurrent *);
     void (*rnn)(Recurrent *, int), (*rnn_back)(Recurrent *, int);
 } Functions;
 
-enum { FORWARD, TO_INPUT, TO_WEIGHT };
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define N(name) JOIN(name, SUFFIX)
 #define FUNCTIONS                                                                                \
     static const Functions N(functions) = {                                                     \
+        3 * VECTOR / sizeof(T),                                                                 \
         N(attention_part),                                                                      \
         N(attention_back_part),                                                                 \
-        {N(forward_part), N(input_part), N(weight_part)},                                       \
-        {N(depthwise_forward_part), N(depthwise_input_part), N(depthwise_weight_part)},         \
+        {N(gather_part), N(gather_part), N(weight_part)},                                       \
         N(max_pool_part),                                                                       \
         N(scatter_part),                                                                        \
         N(lstm),                                                                                \
@@ -156,7 +158,7 @@ static const Functions *const ALL[3][2] = {
 #else
 static const Functions *const ALL[1][2] = {{&functions_f_plain, &functions_d_plain}};
 #endif
-static int level;
+static int level, best_level;
 
 /* ---- arrays */
 #define MOST 16
@@ -293,54 +295,63 @@ static int take_numbers(PyObject *given, i64 *const *into, int n, int axes) {
     return !PyErr_Occurred();
 }
 
-/* convolve(what, x or dx, w or dw, y, (stride, padding, dilation: three each), groups, block, by_rows, threads): what 0 writes y, 1 adds
- * to dx (y its gradient), 2 adds to dw. x is (images, channels, depth, height, width) with any strides, the others are contiguous. */
+/* The sizes of a convolution from those of its arrays; whether they fit each other. */
+static int take_windows(Arrays *a, int what, Windows *j) {
+    j->images = extent(a, 0, 0);
+    j->channels = extent(a, 0, 1);
+    j->outputs = extent(a, 1, 0);
+    for (int d = 0; d < 3; d++) {
+        j->size[d] = extent(a, 0, 2 + d);
+        j->kernel[d] = extent(a, 1, 2 + d);
+        j->places[d] = extent(a, 2, 2 + d);
+    }
+    for (int d = 0; d < 5; d++) {
+        j->step[d] = step(a, 0, d);
+        j->w_step[d] = step(a, 1, d);
+        j->y_step[d] = step(a, 2, d);
+    }
+    int fits = j->groups > 0 && extent(a, 2, 0) == j->images && extent(a, 2, 1) == j->outputs && !(j->channels % j->groups) &&
+               !(j->outputs % j->groups) && extent(a, 1, 1) == j->channels / j->groups && count(a, 0) > 0 && count(a, 1) > 0 && count(a, 2) > 0;
+    for (int d = 0; d < 3 && fits; d++)
+        fits = j->stride[d] > 0 && j->padding[d] >= 0 && j->dilation[d] > 0 &&
+               j->places[d] <= (j->size[d] + 2 * j->padding[d] - j->dilation[d] * (j->kernel[d] - 1) - 1) / j->stride[d] + 1;
+    j->x = what == TO_INPUT ? NULL : data(a, 0);
+    j->dx = what == TO_INPUT ? data(a, 0) : NULL;
+    j->w = what == TO_WEIGHT ? NULL : data(a, 1);
+    j->dw = what == TO_WEIGHT ? data(a, 1) : NULL;
+    j->y = data(a, 2);
+    j->bias = data(a, 3);
+    j->bias_step = a->held[3] ? step(a, 3, 0) : 0;
+    return fits && (!j->bias || (what != TO_WEIGHT && extent(a, 3, 0) == (what == FORWARD ? j->outputs : j->channels)));
+}
+
+/* convolve(what, x or dx, w or dw, y, bias or None, (stride, padding, dilation: three each), groups, threads): what 0 writes y, 1 dx (y its
+ * gradient), 2 dw. x is (images, channels, depth, height, width); bias is that of what is written. Arrays have any strides, but for dw and,
+ * with it, y. */
 static PyObject *py_convolve(PyObject *self, PyObject *args) {
-    PyObject *o[3], *pairs;
+    PyObject *o[4], *pairs;
     Arrays a = {.n = 0};
     Windows j;
-    int what;
+    Gather g;
+    int what, failed = 0;
     long threads;
     memset(&j, 0, sizeof j);
-    if (!PyArg_ParseTuple(args, "iOOOOLLil", &what, &o[0], &o[1], &o[2], &pairs, &j.groups, &j.block, &j.by_rows, &threads))
+    if (!PyArg_ParseTuple(args, "iOOOOOLl", &what, &o[0], &o[1], &o[2], &o[3], &pairs, &j.groups, &threads))
         return NULL;
     i64 *const into[] = {j.stride, j.padding, j.dilation};
     if (!take_numbers(pairs, into, 3, 3) || what < 0 || what > 2)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "convolve: expected 0 to 2 and nine numbers");
-    int fits = take(&a, o[0], 5, what == TO_INPUT, what != TO_INPUT, NULL) && take(&a, o[1], 5, what == TO_WEIGHT, 0, NULL) &&
-               take(&a, o[2], 5, what == FORWARD, 0, NULL) && a.held[0] && a.held[1] && a.held[2] && ready(&a);
-    if (fits) {
-        j.images = extent(&a, 0, 0);
-        j.channels = extent(&a, 0, 1);
-        j.outputs = extent(&a, 1, 0);
-        for (int d = 0; d < 3; d++) {
-            j.size[d] = extent(&a, 0, 2 + d);
-            j.kernel[d] = extent(&a, 1, 2 + d);
-            j.places[d] = extent(&a, 2, 2 + d);
-        }
-        for (int d = 0; d < 5; d++)
-            j.step[d] = step(&a, 0, d);
-        fits = j.groups > 0 && j.block > 0 && extent(&a, 2, 0) == j.images && extent(&a, 2, 1) == j.outputs && !(j.channels % j.groups) &&
-               !(j.outputs % j.groups) && extent(&a, 1, 1) == j.channels / j.groups && count(&a, 2) > 0 && count(&a, 1) > 0;
-        for (int d = 0; d < 3 && fits; d++)
-            fits = j.stride[d] > 0 && j.padding[d] >= 0 && j.dilation[d] > 0 &&
-                   j.places[d] <= (j.size[d] + 2 * j.padding[d] - j.dilation[d] * (j.kernel[d] - 1) - 1) / j.stride[d] + 1;
-    }
-    if (fits) {
-        j.x = what == TO_INPUT ? NULL : data(&a, 0);
-        j.dx = what == TO_INPUT ? data(&a, 0) : NULL;
-        j.w = what == TO_WEIGHT ? NULL : data(&a, 1);
-        j.dw = what == TO_WEIGHT ? data(&a, 1) : NULL;
-        j.y = data(&a, 2);
-        int single = j.groups > 1 && j.channels == j.groups; /* each channel by itself */
-        i64 height = j.places[0] * j.places[1], blocks = (height + j.block - 1) / j.block;
-        i64 tasks = single ? j.images * j.outputs : j.by_rows ? j.images * blocks : (j.images + j.block - 1) / j.block;
-        /* where tasks add to the same memory, there is one thread */
-        int alone = what == TO_WEIGHT || (what == TO_INPUT && (single ? j.outputs > j.groups : j.by_rows));
-        share((single ? functions(&a)->depthwise : functions(&a)->convolve)[what], tasks, 1, &j, alone ? 1 : threads);
-    }
+    int fits = take(&a, o[0], 5, what == TO_INPUT, 1, NULL) && take(&a, o[1], 5, what == TO_WEIGHT, what != TO_WEIGHT, NULL) &&
+               take(&a, o[2], 5, what == FORWARD, what != TO_WEIGHT, NULL) && take(&a, o[3], 1, 0, 1, NULL) && a.held[0] && a.held[1] &&
+               a.held[2] && ready(&a) && take_windows(&a, what, &j);
+    if (fits && plan(&j, what, functions(&a)->panel, a.view[0].itemsize, threads, &g)) {
+        share(functions(&a)->convolve[what], g.tasks, 1, &g, threads);
+        failed = g.failed;
+        free(g.part);
+    } else
+        failed = fits;
     drop(&a);
-    return j.failed ? PyErr_NoMemory() : PyBool_FromLong(fits);
+    return failed ? PyErr_NoMemory() : PyBool_FromLong(fits);
 }
 
 /* max_pool(x, y, places, (kernel, stride, padding, dilation: two each), threads): contiguous (planes, height, width) */
@@ -468,10 +479,22 @@ static PyObject *py_setup(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* instructions(level or -1): the set of instructions in use (0 any machine's, 1 AVX2, 2 AVX-512); another is used from now on where the
+ * machine has it. */
+static PyObject *py_instructions(PyObject *self, PyObject *args) {
+    int wanted;
+    if (!PyArg_ParseTuple(args, "i", &wanted))
+        return NULL;
+    int before = level;
+    level = wanted >= 0 && wanted <= best_level ? wanted : level;
+    return PyLong_FromLong(before);
+}
+
 static PyMethodDef methods[] = {
     {"setup", py_setup, METH_VARARGS, "setup(pool, sgemm, dgemm, wide, count, use)"},
+    {"instructions", py_instructions, METH_VARARGS, "instructions(level or -1) -> int"},
     {"attention", py_attention, METH_VARARGS, "attention(q, k, v, mask, out, lse, g, dq, dk, dv, causal, scale, threads) -> bool"},
-    {"convolve", py_convolve, METH_VARARGS, "convolve(what, x, w, y, numbers, groups, block, by_rows, threads) -> bool"},
+    {"convolve", py_convolve, METH_VARARGS, "convolve(what, x, w, y, bias, numbers, groups, threads) -> bool"},
     {"max_pool", py_max_pool, METH_VARARGS, "max_pool(x, y, places, numbers, threads) -> bool"},
     {"scatter", py_scatter, METH_VARARGS, "scatter(x, places, y, sets, threads) -> bool"},
     {"recurrent", py_recurrent, METH_VARARGS,
@@ -489,6 +512,7 @@ PyMODINIT_FUNC PyInit__network(void) {
     if (level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl"))
         level = 2;
+    best_level = level;
 #endif
     return PyModule_Create(&module);
 }

@@ -17,8 +17,6 @@ from ..core.threads import native_pool, thread_count
 from . import blas
 
 FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
-COLUMN_BYTES = 1 << 19  # columns of a convolution that are worked on at a time
-POSITIONS = 512  # images with few positions are worked on together, to about this many
 FORWARD, TO_INPUT, TO_WEIGHT = range(3)
 GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
 KEPT = {"rnn_tanh": 0, "rnn_relu": 0, "lstm": 5, "gru": 4}
@@ -94,48 +92,38 @@ def triples(*attributes: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-def blocks(columns: int, places: Sequence[int], images: int, itemsize: int) -> tuple[int, bool]:
-    """(how many, whether of rows instead of images) go into one product, for columns of a length."""
-    area = prod(places)
-    if columns * area * itemsize > COLUMN_BYTES:
-        return max(1, COLUMN_BYTES // (columns * places[-1] * itemsize)), True
-    return (min(images, max(1, POSITIONS // area)), False) if area < POSITIONS // 2 else (1, False)
-
-
-def _convolve(what: int, x, w, y, stride, padding, dilation, groups: int) -> bool:
-    block, by_rows = blocks(prod(w.shape[1:]), y.shape[2:], x.shape[0], x.itemsize)
+def _convolve(what: int, x, w, y, bias, stride, padding, dilation, groups: int) -> bool:
     numbers = triples(stride, padding, dilation)
-    return kernels().convolve(what, spatial(x), spatial(w), spatial(y), numbers, groups, block, by_rows, thread_count())
+    return kernels().convolve(what, spatial(x), spatial(w), spatial(y), bias, numbers, groups, thread_count())
 
 
-def convolves(x, w) -> bool:
+def convolves(*arrays) -> bool:
     """Whether the kernels are for such a convolution: one to three axes."""
-    return x.ndim in (3, 4, 5) and apply_to(x, w)
+    return arrays[0].ndim in (3, 4, 5) and apply_to(*arrays)
 
 
-def convolution(x, w, stride, padding, dilation, groups: int, places: Sequence[int]):
-    """x convolved with w, or None."""
-    if not convolves(x, w):
+def convolution(x, w, bias, stride, padding, dilation, groups: int, places: Sequence[int]):
+    """x convolved with w, plus bias, or None."""
+    if not convolves(x, w, bias):
         return None
     y = np.empty((x.shape[0], w.shape[0], *places), x.dtype)
-    return y if _convolve(FORWARD, x, np.ascontiguousarray(w), y, stride, padding, dilation, groups) else None
+    return y if _convolve(FORWARD, x, w, y, bias, stride, padding, dilation, groups) else None
 
 
-def convolution_input(g, w, size: Sequence[int], stride, padding, dilation, groups: int):
-    """The gradient of x, or None."""
-    if not convolves(g, w):
+def convolution_input(g, w, size: Sequence[int], stride, padding, dilation, groups: int, bias=None):
+    """The gradient of x, or what a transposed convolution gives, plus bias; or None."""
+    if not convolves(g, w, bias):
         return None
-    dx = np.zeros((g.shape[0], w.shape[1] * groups, *size), g.dtype)
-    w, g = np.ascontiguousarray(w), np.ascontiguousarray(g)
-    return dx if _convolve(TO_INPUT, dx, w, g, stride, padding, dilation, groups) else None
+    dx = np.empty((g.shape[0], w.shape[1] * groups, *size), g.dtype)
+    return dx if _convolve(TO_INPUT, dx, w, g, bias, stride, padding, dilation, groups) else None
 
 
 def convolution_weight(g, x, shape: Sequence[int], stride, padding, dilation, groups: int):
     """The gradient of w, or None."""
-    dw = np.zeros(shape, x.dtype)
-    if not convolves(x, dw) or not apply_to(x, g):
+    if not convolves(x, g):
         return None
-    return dw if _convolve(TO_WEIGHT, x, dw, np.ascontiguousarray(g), stride, padding, dilation, groups) else None
+    dw = np.empty(shape, x.dtype)
+    return dw if _convolve(TO_WEIGHT, x, dw, np.ascontiguousarray(g), None, stride, padding, dilation, groups) else None
 
 
 def max_pool(x, kernel, stride, padding, dilation, places: Sequence[int]):

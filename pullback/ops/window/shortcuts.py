@@ -30,8 +30,6 @@ class Convolution(Record):
     attributes: tuple
     shape: tuple
     numbers: tuple
-    block: int
-    by_rows: bool
 
 
 def _ints(value):
@@ -42,9 +40,7 @@ def _ints(value):
 
 
 @lru_cache(REMEMBERED)
-def _plan(
-    x: tuple, w: tuple, bias: tuple | None, stride, padding, dilation, groups: int, itemsize: int
-) -> Convolution | None:
+def _plan(x: tuple, w: tuple, bias: tuple | None, stride, padding, dilation, groups: int) -> Convolution | None:
     axes = len(w) - 2
     if len(x) != len(w) or not prod(x) or not prod(w):
         return None
@@ -56,8 +52,7 @@ def _plan(
         shape = conv_shape.conv_shape(x, w, bias, *attributes)
     except RuntimeError:
         return None
-    block, by_rows = network.blocks(prod(w[1:]), shape[2:], x[0], itemsize)
-    return Convolution(attributes, shape, network.triples(*given), block, by_rows)
+    return Convolution(attributes, shape, network.triples(*given))
 
 
 @bypassing("convolution.default")
@@ -81,15 +76,14 @@ def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
     key = (_ints(stride), _ints(padding), _ints(dilation))
     if kernels is None or None in key:
         return None
-    plan = _plan(a.shape, f.shape, None if bias is None else bias._array.shape, *key, groups, a.itemsize)
+    plan = _plan(a.shape, f.shape, None if bias is None else bias._array.shape, *key, groups)
     if plan is None:
         return None
     y = np.empty(plan.shape, a.dtype)
     images = [network.spatial(m) for m in (a, f, y)]
-    if not kernels.convolve(network.FORWARD, *images, plan.numbers, groups, plan.block, plan.by_rows, thread_count()):
+    shift = None if bias is None else bias._array
+    if not kernels.convolve(network.FORWARD, *images, shift, plan.numbers, groups, thread_count()):
         return None
-    if bias is not None:
-        y += bias._array.reshape((-1,) + (1,) * (a.ndim - 2))
     t = wrap(y, x.dtype)
     if ambient.mode and (
         x._autograd is not None or w._autograd is not None or bias is not None and bias._autograd is not None

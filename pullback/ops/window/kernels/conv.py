@@ -43,9 +43,9 @@ def convolution(
     out = tuple(map(conv_size, x.shape[2:], kernel, stride, padding, dilation))
     x, w = widen(x), widen(w)
     if xp is numpy and x.size and w.size and prod(out):
-        y = network.convolution(x, w, stride, padding, dilation, groups, out)
+        y = network.convolution(x, w, None if bias is None else widen(bias), stride, padding, dilation, groups, out)
         if y is not None:
-            return narrow_to(_shifted(y, bias), dtype)
+            return narrow_to(y, dtype)
     x = bordered(xp, x, padding, padding)
     if not x.size or not w.size or not prod(out):
         y = xp.zeros((x.shape[0], w.shape[0], *out), x.dtype)

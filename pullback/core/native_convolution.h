@@ -1,0 +1,415 @@
+/* Convolution of one dtype, for one set of instructions. A template: see _network.c.
+ *
+ * Each form is a product of matrices whose left factor is read where it lies, a number at a time, and whose right factor is laid out in
+ * panels: for each step of the sum, as many numbers as a tile of the result has columns (up to PANEL). No matrix of all windows exists.
+ *
+ * Results and gradients of inputs ("gathered"): result[row, place] is the sum over channels and taps of a[row, channel, tap] times what the
+ * tap reads at that place. A block of places (whole images, or a piece of one) is one task, or, where there are few, several tasks of some
+ * rows each. What a block reads is first copied into a box, with zeros where a tap looks outside, and the columns apart that a stride
+ * sends to different taps: a tap then reads whole stretches of it. The gradient of an input under a stride is one such sum for each
+ * remainder of its places (a Part): each meets only the taps that reach it.
+ *
+ * Gradients of weights: dw[row, column] is the sum over places of g[row, place] times what the column (a channel and tap) reads there. A
+ * task has some columns and rows for all places.
+ *
+ * The order in which an element's terms are added follows from the sizes alone: not from the number of threads.
+ */
+typedef T N(Half) __attribute__((vector_size(VECTOR / 2), aligned(sizeof(T)), may_alias));
+typedef T N(Quarter) __attribute__((vector_size(VECTOR / 4 < 8 ? 8 : VECTOR / 4), aligned(sizeof(T)), may_alias));
+#define WIDTH ((i64)(VECTOR / sizeof(T)))
+#define QUARTER ((i64)(sizeof(N(Quarter)) / sizeof(T)))
+#define PANEL (3 * WIDTH)
+#define AT_ONCE (VECTOR == 64 ? 8 : 4) /* rows of a tile: with three vectors each, they and the factors fit the registers */
+
+/* ---- tiles: c (ROWS, VECTORS * WIDTH) = or += a b, where b is a panel, and a is read at a + row * r + step * outer + at[inner] */
+#define TILE(ROWS, VECTORS)                                                                                                               \
+    static void N(tile##ROWS##VECTORS)(const Walk *w, const T *a, const T *b, int adds, T *c, i64 ldc) {                                  \
+        N(Vector) s[ROWS][VECTORS];                                                                                                       \
+        const i64 row = w->row, inner = w->inner, *at = w->at;                                                                            \
+        for (int r = 0; r < ROWS; r++)                                                                                                    \
+            for (int v = 0; v < VECTORS; v++)                                                                                             \
+                s[r][v] = adds ? *(const N(Vector) *)(c + r * ldc + v * WIDTH) : (N(Vector)){0};                                          \
+        for (i64 o = 0; o < w->outer; o++, a += w->step)                                                                                  \
+            for (i64 i = 0; i < inner; i++, b += VECTORS * WIDTH) {                                                                       \
+                const T *from = a + (at ? at[i] : i);                                                                                     \
+                N(Vector) x[VECTORS];                                                                                                     \
+                for (int v = 0; v < VECTORS; v++)                                                                                         \
+                    x[v] = *(const N(Vector) *)(b + v * WIDTH);                                                                           \
+                for (int r = 0; r < ROWS; r++) {                                                                                          \
+                    const T f = from[r * row];                                                                                            \
+                    for (int v = 0; v < VECTORS; v++)                                                                                     \
+                        s[r][v] += f * x[v];                                                                                              \
+                }                                                                                                                         \
+            }                                                                                                                             \
+        for (int r = 0; r < ROWS; r++)                                                                                                    \
+            for (int v = 0; v < VECTORS; v++)                                                                                             \
+                *(N(Vector) *)(c + r * ldc + v * WIDTH) = s[r][v];                                                                        \
+    }
+#define TILES(ROWS) TILE(ROWS, 1) TILE(ROWS, 2) TILE(ROWS, 3)
+TILES(1)
+TILES(2)
+TILES(4)
+#if VECTOR == 64
+TILES(8)
+#endif
+#undef TILES
+#undef TILE
+#define TILES(ROWS) {N(tile##ROWS##1), N(tile##ROWS##2), N(tile##ROWS##3)}
+static void (*const N(tiles)[4][3])(const Walk *, const T *, const T *, int, T *, i64) = {
+    TILES(1), TILES(2), TILES(4),
+#if VECTOR == 64
+    TILES(8)
+#endif
+};
+#undef TILES
+
+/* All rows by one panel. */
+static void N(by_panel)(const Walk *w, i64 rows, i64 vectors, const T *a, const T *b, int adds, T *c, i64 ldc) {
+    int size = AT_ONCE == 8 ? 3 : 2;
+    for (i64 r = 0; r < rows; r += 1 << size) {
+        while (rows - r < 1 << size)
+            size--;
+        N(tiles)[size][vectors - 1](w, a + r * w->row, b, adds, c + r * ldc, ldc);
+    }
+}
+
+/* ---- boxes: what a block reads, with its border */
+typedef struct {
+    const T *p;           /* the number that the first tap reads at the first place, of the first channel */
+    i64 channel, image, row[2]; /* steps: between channels, images, slices and rows */
+    i64 phase;            /* between columns that a stride keeps apart */
+    i64 size[3], from[3]; /* in numbers of the source: how much there is, and where it begins */
+    i64 at[3];            /* the first place of the block */
+    int exact;            /* whether nothing may be read behind the end of a stretch */
+} N(Box);
+
+static void N(shape_box)(const Gather *j, const Part *p, const Block *k, N(Box) *box) {
+    i64 first = k->first, last = k->first + k->places - 1, count[3];
+    int whole = k->images > 1;
+    for (int d = 0; d < 3; d++) {
+        i64 each = d == 0 ? p->places[1] * p->places[2] : d == 1 ? p->places[2] : 1;
+        i64 low = first / each, high = last / each;
+        box->at[d] = whole ? 0 : low;
+        count[d] = whole ? p->places[d] : high - low + 1;
+        whole = whole || high > low;
+        first %= each;
+        last %= each;
+        box->from[d] = box->at[d] * j->stride[d] + p->low[d];
+        box->size[d] = (count[d] - 1) * j->stride[d] + p->high[d] - p->low[d] + 1;
+    }
+    box->phase = (box->size[2] + j->stride[2] - 1) / j->stride[2];
+    box->row[1] = box->phase * j->stride[2];
+    box->row[0] = box->row[1] * box->size[1];
+    box->image = box->row[0] * box->size[0];
+    box->channel = box->image * k->images;
+    box->exact = 0;
+}
+
+/* One row: zeros, numbers of the source, zeros; columns by their remainders. */
+INLINE void N(fill_row)(const Gather *j, const Part *p, const N(Box) *box, const T *from, T *to) {
+    i64 s = j->stride[2], step = j->step[4] * s;
+    for (i64 r = 0; r < s; r++, to += box->phase) {
+        if (r < 64 && !(p->phases >> r & 1))
+            continue;
+        i64 x = box->from[2] + r; /* column q is number x + q * s of the source */
+        i64 low = x < 0 ? (-x + s - 1) / s : 0, high = j->size[2] > x ? (j->size[2] - x + s - 1) / s : 0, width = box->phase;
+        low = low < width ? low : width;
+        high = high < width ? high : width;
+        high = high > low ? high : low;
+        for (i64 q = 0; q < low; q++)
+            to[q] = 0;
+        if (from) {
+            const T *at = from + x * j->step[4];
+            if (step == 1)
+                for (i64 q = low; q < high; q++)
+                    to[q] = at[q];
+            else
+                for (i64 q = low; q < high; q++)
+                    to[q] = at[q * step];
+        }
+        for (i64 q = high; q < width; q++)
+            to[q] = 0;
+    }
+}
+
+static void N(fill_box)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, i64 first, i64 channels, T *to) {
+    for (i64 c = first; c < first + channels; c++)
+        for (i64 n = k->image; n < k->image + k->images; n++)
+            for (i64 z = box->from[0]; z < box->from[0] + box->size[0]; z++)
+                for (i64 y = box->from[1]; y < box->from[1] + box->size[1]; y++, to += box->row[1]) {
+                    if (z < 0 || z >= j->size[0] || y < 0 || y >= j->size[1])
+                        memset(to, 0, sizeof(T) * (size_t)box->row[1]);
+                    else
+                        N(fill_row)(j, p, box, X(source) + n * j->step[0] + c * j->step[1] + z * j->step[2] + y * j->step[3], to);
+                }
+}
+
+/* What a block reads, of some channels; where single taps read all there is in a row, as it lies. */
+INLINE void N(open_box)(const Gather *j, const Part *p, const Block *k, i64 first, i64 channels, T *room, N(Box) *box) {
+    if (j->in_place) {
+        box->p = X(source) + k->image * j->step[0] + first * j->step[1] + box->from[2];
+        box->channel = j->step[1];
+        box->image = j->step[0];
+        box->exact = 1;
+        return;
+    }
+    N(fill_box)(j, p, k, box, first, channels, room);
+    box->p = room;
+}
+
+INLINE i64 N(tap_at)(const Gather *j, const Part *p, const N(Box) *box, i64 tap) {
+    const i64 *shift = p->shift + 3 * tap;
+    i64 x = shift[2] - p->low[2];
+    return (shift[0] - p->low[0]) * box->row[0] + (shift[1] - p->low[1]) * box->row[1] + x % j->stride[2] * box->phase + x / j->stride[2];
+}
+
+INLINE i64 N(place_in_box)(const Gather *j, const N(Box) *box, i64 image, i64 z, i64 y, i64 x) {
+    return image * box->image + (z - box->at[0]) * j->stride[0] * box->row[0] + (y - box->at[1]) * j->stride[1] * box->row[1] + x - box->at[2];
+}
+
+/* Stretches of a block's places that lie side by side in the box, cut where a panel ends; and in the result. */
+static void N(find_runs)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, i64 panel, Runs *runs) {
+    i64 width = p->places[2], at = 0;
+    runs->count = runs->outs = 0;
+    for (i64 n = 0; n < k->images; n++)
+        for (i64 q = k->first, end = k->first + k->places; q < end;) {
+            i64 x = q % width, y = q / width % p->places[1], z = q / width / p->places[1], many = width - x;
+            many = many < end - q ? many : end - q;
+            many = many < panel - at % panel ? many : panel - at % panel;
+            Run *run = &runs->run[runs->count++];
+            run->to = at;
+            run->length = many;
+            run->from = N(place_in_box)(j, box, n, z, y, x);
+            i64 into = p->start + (k->image + n) * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
+            Run *out = &runs->out[runs->outs - 1];
+            if (runs->outs && j->to_step[4] == 1 && out->from + out->length == into && at % panel)
+                out->length += many;
+            else
+                runs->out[runs->outs++] = (Run){.to = at, .length = many, .from = into};
+            at += many;
+            q += many;
+        }
+}
+
+/* Copy stretches side by side. What is written behind the end of one is written again by the next. */
+INLINE void N(pick)(const Run *run, const Run *end, i64 start, i64 longest, int exact, const T *from, T *to) {
+    to -= start;
+    if (exact)
+        for (; run < end; run++) {
+            i64 q = 0;
+            for (; q + WIDTH <= run->length; q += WIDTH)
+                *(N(Vector) *)(to + run->to + q) = *(const N(Vector) *)(from + run->from + q);
+            for (; q < run->length; q++)
+                to[run->to + q] = from[run->from + q];
+        }
+    else if (longest <= QUARTER)
+        for (; run < end; run++)
+            *(N(Quarter) *)(to + run->to) = *(const N(Quarter) *)(from + run->from);
+    else if (longest <= WIDTH / 2)
+        for (; run < end; run++)
+            *(N(Half) *)(to + run->to) = *(const N(Half) *)(from + run->from);
+    else if (longest <= WIDTH)
+        for (; run < end; run++)
+            *(N(Vector) *)(to + run->to) = *(const N(Vector) *)(from + run->from);
+    else
+        for (; run < end; run++)
+            for (i64 q = 0; q < run->length; q += WIDTH)
+                *(N(Vector) *)(to + run->to + q) = *(const N(Vector) *)(from + run->from + q);
+}
+
+INLINE i64 N(longest)(const Run *run, const Run *end) {
+    i64 most = 0;
+    for (; run < end; run++)
+        most = run->length > most ? run->length : most;
+    return most;
+}
+
+/* Stretches of a row of the result, from those of a tile that lie `apart`, or one behind the other (0). */
+INLINE void N(put)(const Gather *j, T *to, T bias, const Run *run, const Run *end, const T *from, i64 apart) {
+    i64 s = j->to_step[4];
+    for (; run < end; run++, from += apart) {
+        const T *c = apart ? from : from + run->to;
+        T *into = to + run->from;
+        if (s == 1)
+            for (i64 q = 0; q < run->length; q++)
+                into[q] = c[q] + bias;
+        else
+            for (i64 q = 0; q < run->length; q++)
+                into[q * s] = c[q] + bias;
+    }
+}
+
+#include "native_direct.h"
+#define WIDTH ((i64)(VECTOR / sizeof(T)))
+
+/* ---- results and gradients of inputs */
+static void N(emit)(const Gather *j, const Runs *runs, i64 group, i64 first, i64 rows, const T *c) {
+    for (i64 m = 0; m < rows; m++) {
+        i64 row = group * j->rows + first + m;
+        T *to = X(to) + row * j->to_step[1], b = j->bias ? X(bias)[row * j->bias_step] : 0;
+        for (const Run *run = runs->out, *end = run, *last = run + runs->outs; run < last; run = end) {
+            i64 panel = run->to / PANEL;
+            while (end < last && end->to / PANEL == panel)
+                end++;
+            N(put)(j, to, b, run, end, c + (panel * rows + m - panel) * PANEL, 0);
+        }
+    }
+}
+
+static void N(gather_block)(Gather *j, const Part *p, const Block *k, i64 group, i64 first, i64 rows, Room *room) {
+    N(Box) box;
+    i64 all = k->images * k->places, count = parts_of(all, PANEL), inner = p->taps ? j->inner : 1;
+    N(shape_box)(j, p, k, &box);
+    if (!widen_room(room, sizeof(T) * (size_t)(j->in_place || !p->taps ? 0 : box.channel * least(j->together, j->inner)),
+                    sizeof(T) * (size_t)(count * PANEL * least(j->together, j->inner) * p->taps), sizeof(T) * (size_t)(count * PANEL * rows), 0,
+                    p->taps, all)) {
+        j->failed = 1;
+        return;
+    }
+    T *panels = room->panels, *c = room->tile;
+    for (i64 start = 0; start < inner; start += j->together) {
+        i64 channels = least(inner - start, j->together), depth = channels * p->taps;
+        if (p->taps)
+            N(open_box)(j, p, k, group * j->inner + start, channels, room->box, &box);
+        if (!start) {
+            N(find_runs)(j, p, k, &box, PANEL, &room->runs);
+            for (i64 t = 0; t < p->taps; t++)
+                room->taps[t] = N(tap_at)(j, p, &box, t);
+        }
+        const Run *run = room->runs.run, *last = run + room->runs.count;
+        for (i64 n = 0; n < count; n++) {
+            i64 width = parts_of(least(all - n * PANEL, PANEL), WIDTH) * WIDTH;
+            const Run *end = run;
+            while (end < last && end->to < (n + 1) * PANEL)
+                end++;
+            i64 longest = N(longest)(run, end);
+            T *to = panels + n * PANEL * depth;
+            for (i64 ch = 0; ch < channels; ch++)
+                for (i64 t = 0; t < p->taps; t++, to += width)
+                    N(pick)(run, end, n * PANEL, longest, box.exact, box.p + ch * box.channel + room->taps[t], to);
+            run = end;
+        }
+        Walk walk = {.row = j->row, .step = j->outer, .outer = channels, .inner = p->taps, .at = p->at};
+        const T *a = X(a) + group * j->group + first * j->row + start * j->outer;
+        if (p->taps == 1 && j->outer == 1) { /* one stretch */
+            walk = (Walk){.row = j->row, .step = 0, .outer = 1, .inner = channels, .at = NULL};
+            a += p->at[0];
+        }
+        for (i64 m = 0; m < rows; m += AT_ONCE)
+            for (i64 n = 0; n < count; n++)
+                N(by_panel)(&walk, least(rows - m, AT_ONCE), parts_of(least(all - n * PANEL, PANEL), WIDTH), a + m * j->row,
+                            panels + n * PANEL * depth, start > 0, c + (n * rows + m) * PANEL, PANEL);
+    }
+    N(emit)(j, &room->runs, group, first, rows, c);
+}
+
+static void N(gather_part)(long begin, long end, void *const *given) {
+    Gather *j = given[0];
+    Room room = {0};
+    i64 splits = parts_of(j->rows, j->split);
+    for (long t = begin; t < end && !j->failed; t++) {
+        i64 first = t % splits * j->split, rest = t / splits, group = rest % j->groups, number = rest / j->groups;
+        const Part *p = j->part;
+        for (; number >= p->blocks; p++)
+            number -= p->blocks;
+        Block block = block_at(j, p, number);
+        (j->direct ? N(direct_block) : N(gather_block))(j, p, &block, group, first, least(j->split, j->rows - first), &room);
+    }
+    leave_room(&room);
+}
+
+/* ---- gradients of weights */
+INLINE void N(turn_block)(const T *from, i64 ldf, T *to, i64 ldt) {
+#ifdef __clang__
+    for (i64 r = 0; r < WIDTH; r++)
+        for (i64 q = 0; q < WIDTH; q++)
+            to[q * ldt + r] = from[r * ldf + q];
+#else
+    typedef SAME_SIZE N(Places) __attribute__((vector_size(VECTOR)));
+    N(Vector) v[VECTOR / sizeof(T)];
+    for (int r = 0; r < WIDTH; r++)
+        v[r] = *(const N(Vector) *)(from + r * ldf);
+#define STAGE(half)                                                             \
+    if (half < WIDTH) {                                                         \
+        N(Places) low, high;                                                    \
+        for (int q = 0; q < WIDTH; q++) {                                       \
+            low[q] = q & half ? WIDTH + q - half : q;                           \
+            high[q] = q & half ? WIDTH + q : q + half;                          \
+        }                                                                       \
+        for (int r = 0; r < WIDTH; r++)                                         \
+            if (!(r & half)) {                                                  \
+                const N(Vector) a = v[r], b = v[r + half < WIDTH ? r + half : r]; \
+                v[r] = __builtin_shuffle(a, b, low);                            \
+                v[r + half < WIDTH ? r + half : r] = __builtin_shuffle(a, b, high); \
+            }                                                                   \
+    }
+    STAGE(8) STAGE(4) STAGE(2) STAGE(1)
+#undef STAGE
+    for (int r = 0; r < WIDTH; r++)
+        *(N(Vector) *)(to + r * ldt) = v[r];
+#endif
+}
+
+static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i64 columns, i64 first, i64 rows, int adds, Room *room) {
+    N(Box) box;
+    const Part *p = j->part;
+    i64 all = k->images * k->places, count = parts_of(columns, PANEL), deep = parts_of(all, WIDTH) * WIDTH, wide = parts_of(columns, WIDTH) * WIDTH;
+    i64 channel = column / p->taps, channels = (column + columns - 1) / p->taps + 1 - channel;
+    N(shape_box)(j, p, k, &box);
+    if (!widen_room(room, sizeof(T) * (size_t)(j->in_place ? 0 : box.channel * channels), sizeof(T) * (size_t)(wide * deep),
+                    sizeof(T) * (size_t)(rows * PANEL), sizeof(T) * (size_t)(wide * deep), p->taps, all)) {
+        j->failed = 1;
+        return;
+    }
+    N(open_box)(j, p, k, group * j->inner + channel, channels, room->box, &box);
+    N(find_runs)(j, p, k, &box, all, &room->runs);
+    for (i64 t = 0; t < p->taps; t++)
+        room->taps[t] = N(tap_at)(j, p, &box, t);
+    const Run *run = room->runs.run, *end = run + room->runs.count;
+    i64 longest = N(longest)(run, end);
+    T *side = room->side, *panels = room->panels, *tile = room->tile;
+    for (i64 q = 0; q < columns; q++) {
+        i64 ch = (column + q) / p->taps - channel, tap = (column + q) % p->taps;
+        N(pick)(run, end, 0, longest, box.exact, box.p + ch * box.channel + room->taps[tap], side + q * deep);
+    }
+    Walk walk = {.row = j->row, .step = j->group, .outer = k->images, .inner = k->places, .at = NULL};
+    const T *a = X(a) + k->image * j->group + (group * j->rows + first) * j->row + k->first;
+    i64 ldw = j->inner * p->taps;
+    for (i64 n = 0; n < count; n++) {
+        i64 real = least(columns - n * PANEL, PANEL), vectors = parts_of(real, WIDTH);
+        T *to = panels + n * PANEL * deep, *c = X(to) + (group * j->rows + first) * ldw + column + n * PANEL;
+        for (i64 q = 0; q < vectors; q++)
+            for (i64 r = 0; r < deep; r += WIDTH)
+                N(turn_block)(side + (n * PANEL + q * WIDTH) * deep + r, deep, to + r * vectors * WIDTH + q * WIDTH, vectors * WIDTH);
+        if (real == vectors * WIDTH) {
+            N(by_panel)(&walk, rows, vectors, a, to, adds, c, ldw);
+            continue;
+        }
+        N(by_panel)(&walk, rows, vectors, a, to, 0, tile, PANEL);
+        for (i64 m = 0; m < rows; m++)
+            for (i64 q = 0; q < real; q++)
+                c[m * ldw + q] = (adds ? c[m * ldw + q] : 0) + tile[m * PANEL + q];
+    }
+}
+
+static void N(weight_part)(long begin, long end, void *const *given) {
+    Gather *j = given[0];
+    Room room = {0};
+    i64 splits = parts_of(j->rows, j->split), all = j->inner * j->part->taps, pieces = parts_of(all, j->columns);
+    for (long t = begin; t < end; t++) {
+        i64 first = t % splits * j->split, column = t / splits % pieces * j->columns, group = t / splits / pieces;
+        if (j->direct) {
+            N(direct_weights)(j, group, first, least(j->split, j->rows - first), &room);
+            continue;
+        }
+        for (i64 b = 0; b < j->part->blocks && !j->failed; b++) {
+            Block block = block_at(j, j->part, b);
+            N(weight_block)(j, &block, group, column, least(j->columns, all - column), first, least(j->split, j->rows - first), b > 0, &room);
+        }
+    }
+    leave_room(&room);
+}
+#undef WIDTH
+#undef QUARTER
+#undef PANEL
+#undef AT_ONCE

@@ -1,0 +1,156 @@
+/* Convolution with few rows in a group, of one dtype, for one set of instructions: a template, see _network.c and native_convolution.h.
+ *
+ * Panels would cost more than the few products of each of their numbers. Tiles read the box itself: some stretches of places, each in one
+ * row of the result and no longer than a vector. What a vector holds behind the end of its stretch is not used.
+ */
+#define WIDTH ((i64)(VECTOR / sizeof(T)))
+
+/* ---- results and gradients of inputs: c (ROWS, stretches, WIDTH) */
+#define DIRECT(ROWS, MANY)                                                                                                                  \
+    static void N(direct##ROWS)(const Walk *w, const i64 *taps, i64 channel, const T *a, const T *box, const Run *run, i64 runs, int adds, \
+                                T *c, i64 ldc) {                                                                                            \
+        for (i64 k = 0; k < runs; k += MANY) {                                                                                              \
+            N(Vector) s[ROWS][MANY];                                                                                                        \
+            const T *from[MANY];                                                                                                            \
+            for (int v = 0; v < MANY; v++) {                                                                                                \
+                i64 at = k + v < runs ? k + v : runs - 1;                                                                                   \
+                from[v] = box + run[at].from;                                                                                               \
+                for (int r = 0; r < ROWS; r++)                                                                                              \
+                    s[r][v] = adds ? *(const N(Vector) *)(c + r * ldc + at * WIDTH) : (N(Vector)){0};                                       \
+            }                                                                                                                               \
+            for (i64 o = 0; o < w->outer; o++)                                                                                              \
+                for (i64 i = 0; i < w->inner; i++) {                                                                                        \
+                    const T *f = a + o * w->step + w->at[i];                                                                                \
+                    const i64 at = o * channel + taps[i];                                                                                   \
+                    for (int v = 0; v < MANY; v++) {                                                                                        \
+                        const N(Vector) x = *(const N(Vector) *)(from[v] + at);                                                             \
+                        for (int r = 0; r < ROWS; r++)                                                                                      \
+                            s[r][v] += f[r * w->row] * x;                                                                                   \
+                    }                                                                                                                       \
+                }                                                                                                                           \
+            for (int v = 0; v < MANY && k + v < runs; v++)                                                                                  \
+                for (int r = 0; r < ROWS; r++)                                                                                              \
+                    *(N(Vector) *)(c + r * ldc + (k + v) * WIDTH) = s[r][v];                                                                \
+        }                                                                                                                                   \
+    }
+DIRECT(1, 8)
+DIRECT(2, (VECTOR == 64 ? 8 : 4))
+DIRECT(4, (VECTOR == 64 ? 6 : 2))
+#undef DIRECT
+
+/* The places of a block, no more than a vector of one row at a time: where each stretch lies in the box, and in the result. */
+static i64 N(find_stretches)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, Runs *runs) {
+    i64 width = p->places[2], count = 0;
+    for (i64 n = 0; n < k->images; n++)
+        for (i64 q = k->first, end = k->first + k->places; q < end;) {
+            i64 x = q % width, y = q / width % p->places[1], z = q / width / p->places[1], many = least(least(width - x, end - q), WIDTH);
+            Run *run = &runs->run[count], *out = &runs->out[count++];
+            run->length = out->length = many;
+            run->from = N(place_in_box)(j, box, n, z, y, x);
+            out->from = p->start + (k->image + n) * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
+            run->to = n * k->places + q - k->first; /* of the block */
+            q += many;
+        }
+    return count;
+}
+
+static void N(direct_block)(Gather *j, const Part *p, const Block *k, i64 group, i64 first, i64 rows, Room *room) {
+    N(Box) box;
+    i64 all = k->images * k->places, together = least(j->together, j->inner), inner = p->taps ? j->inner : 1, count = 0;
+    N(shape_box)(j, p, k, &box);
+    if (!widen_room(room, sizeof(T) * (size_t)(p->taps ? box.channel * together : 0), 0, sizeof(T) * (size_t)(all * WIDTH * rows), 0, p->taps, all)) {
+        j->failed = 1;
+        return;
+    }
+    T *c = room->tile;
+    for (i64 start = 0; start < inner; start += together) {
+        i64 channels = least(inner - start, together);
+        if (p->taps)
+            N(open_box)(j, p, k, group * j->inner + start, channels, room->box, &box);
+        if (!start) {
+            count = N(find_stretches)(j, p, k, &box, &room->runs);
+            for (i64 t = 0; t < p->taps; t++)
+                room->taps[t] = N(tap_at)(j, p, &box, t);
+        }
+        Walk walk = {.row = j->row, .step = j->outer, .outer = channels, .inner = p->taps, .at = p->at};
+        const T *a = X(a) + group * j->group + first * j->row + start * j->outer;
+        for (i64 m = 0; m < rows; m += rows - m >= 4 ? 4 : rows - m >= 2 ? 2 : 1)
+            (rows - m >= 4 ? N(direct4) : rows - m >= 2 ? N(direct2) : N(direct1))(&walk, room->taps, box.channel, a + m * j->row, box.p, room->runs.run,
+                                                                                 count, start > 0, c + m * count * WIDTH, count * WIDTH);
+    }
+    for (i64 m = 0; m < rows; m++) {
+        i64 row = group * j->rows + first + m;
+        N(put)(j, X(to) + row * j->to_step[1], j->bias ? X(bias)[row * j->bias_step] : 0, room->runs.out, room->runs.out + count, c + m * count * WIDTH,
+               WIDTH);
+    }
+}
+
+/* ---- gradients of weights: all columns of a group for some rows */
+static void N(direct_weight_block)(Gather *j, const Block *k, i64 group, i64 first, i64 rows, int adds, T *sums, Room *room) {
+    typedef SAME_SIZE N(Bits) __attribute__((vector_size(VECTOR)));
+    N(Box) box;
+    const Part *p = j->part;
+    i64 all = k->images * k->places, columns = j->inner * p->taps;
+    N(shape_box)(j, p, k, &box);
+    if (!widen_room(room, sizeof(T) * (size_t)(box.channel * j->inner), 0, sizeof(T) * (size_t)(all * WIDTH), 0, columns, all)) {
+        j->failed = 1;
+        return;
+    }
+    N(open_box)(j, p, k, group * j->inner, j->inner, room->box, &box);
+    i64 count = N(find_stretches)(j, p, k, &box, &room->runs);
+    for (i64 q = 0; q < columns; q++)
+        room->taps[q] = q / p->taps * box.channel + N(tap_at)(j, p, &box, q % p->taps);
+    for (i64 m = 0; m < rows; m++) {
+        T *g = room->tile;
+        for (i64 r = 0; r < count; r++) { /* stretches with zeros behind */
+            const Run *run = &room->runs.run[r];
+            const T *from = X(a) + (k->image + run->to / k->places) * j->group + (group * j->rows + first + m) * j->row + k->first + run->to % k->places;
+            for (i64 q = 0; q < WIDTH; q++)
+                g[r * WIDTH + q] = q < run->length ? from[q] : 0;
+        }
+        for (i64 q = 0; q < columns; q += 8) {
+            N(Vector) s[8];
+            const T *from[8];
+            T *sum = sums + (m * columns + q) * WIDTH;
+            for (int v = 0; v < 8; v++) {
+                i64 at = q + v < columns ? v : 0;
+                s[v] = adds ? *(N(Vector) *)(sum + at * WIDTH) : (N(Vector)){0};
+                from[v] = box.p + room->taps[q + at];
+            }
+            for (i64 r = 0; r < count; r++) {
+                const Run *run = &room->runs.run[r];
+                const N(Vector) y = *(const N(Vector) *)(g + r * WIDTH);
+                if (run->length == WIDTH)
+                    for (int v = 0; v < 8; v++)
+                        s[v] += y * *(const N(Vector) *)(from[v] + run->from);
+                else {
+                    N(Bits) seen;
+                    for (int i = 0; i < WIDTH; i++)
+                        seen[i] = i < run->length ? -1 : 0;
+                    for (int v = 0; v < 8; v++)
+                        s[v] += y * (N(Vector))((N(Bits))*(const N(Vector) *)(from[v] + run->from) & seen);
+                }
+            }
+            for (int v = 0; v < 8 && q + v < columns; v++)
+                *(N(Vector) *)(sum + v * WIDTH) = s[v];
+        }
+    }
+}
+
+static void N(direct_weights)(Gather *j, i64 group, i64 first, i64 rows, Room *room) {
+    i64 columns = j->inner * j->part->taps;
+    if (!widen(&room->side, &room->held[3], sizeof(T) * (size_t)(rows * columns * WIDTH)))
+        j->failed = 1;
+    for (i64 b = 0; b < j->part->blocks && !j->failed; b++) {
+        Block block = block_at(j, j->part, b);
+        N(direct_weight_block)(j, &block, group, first, rows, b > 0, room->side, room);
+    }
+    for (i64 q = 0; q < rows * columns && !j->failed; q++) {
+        const T *sum = (T *)room->side + q * WIDTH;
+        T total = 0;
+        for (i64 i = 0; i < WIDTH; i++)
+            total += sum[i];
+        X(to)[(group * j->rows + first) * columns + q] = total;
+    }
+}
+#undef WIDTH

@@ -1,0 +1,267 @@
+/* The forms of a convolution: what the template native_convolution.h works on, and how the work is cut into tasks. Read once, for all
+ * dtypes and sets of instructions.
+ *
+ * In: a Windows (see _network.c). Out: a Gather, in which a result, a gradient of an input and a gradient of weights look alike: a source
+ * that is read through windows, a matrix that is read where it lies, and what is written.
+ */
+#define DEPTH 256      /* terms of a sum between two looks at its result */
+#define PANELS 5       /* of a block of places */
+#define PANEL_ROOM (1 << 20) /* bytes of panels that are worked on together, unless one is more */
+#define ROWS_AT_MOST 256 /* of a task */
+#define FEW 4          /* rows of a group for which panels do not pay */
+#define DIRECT_PLACES 1024 /* of a block, where there are no panels */
+#define DIRECT_CHANNELS 16 /* worked on together there */
+#define COLUMNS 6      /* panels of columns of a task, for gradients of weights */
+
+typedef struct {
+    i64 row, step, outer, inner;
+    const i64 *at; /* where inner numbers lie; NULL: side by side */
+} Walk;
+
+typedef struct {
+    i64 to, length, from;
+} Run;
+
+typedef struct {
+    Run *run, *out;
+    i64 count, outs;
+} Runs;
+
+typedef struct {
+    i64 image, images, first, places; /* places of each of the images */
+} Block;
+
+/* Places of the result that meet the same taps. */
+typedef struct {
+    i64 places[3], start;     /* how many, and where the first one lies in the result */
+    i64 taps, low[3], high[3]; /* the least and the largest shift */
+    i64 *shift;               /* (taps, 3): a tap reads number place * stride + shift of the source */
+    i64 *at;                  /* (taps): where its weight lies */
+    u64 phases;               /* remainders of columns that are read, the first 64 */
+    i64 images, piece, blocks; /* of a block: images, or, where it is less than one, places; how many blocks there are */
+} Part;
+
+typedef struct {
+    const void *source, *a, *bias;
+    void *to;
+    i64 size[3], step[5], stride[3], to_step[5], bias_step; /* steps: image, channel, depth, height, width */
+    i64 images, groups, inner, rows; /* channels of the source and rows of the result of a group */
+    i64 row, outer, group;           /* steps of a: between rows, channels, groups (images, for gradients of weights) */
+    i64 together;                    /* channels that are worked on together */
+    i64 split, columns;              /* rows of a task; columns of a task, for gradients of weights */
+    i64 parts, tasks;
+    Part *part;
+    int in_place, direct, failed;
+} Gather;
+
+/* Memory of a thread. */
+typedef struct {
+    void *box, *panels, *tile, *side;
+    i64 *taps;
+    size_t held[4];
+    i64 held_taps, held_runs;
+    Runs runs;
+} Room;
+
+static int widen(void **p, size_t *held, size_t bytes) {
+    if (bytes <= *held)
+        return 1;
+    free(*p);
+    *p = aligned_alloc(64, (bytes + 4096) / 64 * 64); /* vectors may be read and written behind the end */
+    *held = *p ? bytes : 0;
+    return *p != NULL;
+}
+
+static int widen_room(Room *r, size_t box, size_t panels, size_t tile, size_t side, i64 taps, i64 runs) {
+    int fine = widen(&r->box, &r->held[0], box) && widen(&r->panels, &r->held[1], panels) && widen(&r->tile, &r->held[2], tile) &&
+               widen(&r->side, &r->held[3], side);
+    if (taps > r->held_taps) {
+        free(r->taps);
+        r->taps = malloc(sizeof(i64) * (size_t)taps);
+        r->held_taps = r->taps ? taps : 0;
+        fine = fine && r->taps;
+    }
+    if (runs > r->held_runs) {
+        free(r->runs.run);
+        r->runs.run = malloc(2 * sizeof(Run) * (size_t)runs);
+        r->held_runs = r->runs.run ? runs : 0;
+        fine = fine && r->runs.run;
+    }
+    r->runs.out = r->runs.run + r->held_runs;
+    return fine;
+}
+
+static void leave_room(Room *r) {
+    free(r->box);
+    free(r->panels);
+    free(r->tile);
+    free(r->side);
+    free(r->taps);
+    free(r->runs.run);
+}
+
+static i64 least(i64 a, i64 b) { return a < b ? a : b; }
+static i64 most(i64 a, i64 b) { return a > b ? a : b; }
+static i64 parts_of(i64 n, i64 each) { return (n + each - 1) / each; }
+
+/* Blocks of about as many places, none of more than some. */
+static void cut_places(const Gather *j, Part *p, i64 limit, i64 multiple) {
+    i64 area = p->places[0] * p->places[1] * p->places[2];
+    if (area > limit) {
+        i64 pieces = parts_of(area, limit);
+        p->piece = parts_of(parts_of(area, pieces), multiple) * multiple;
+        p->images = 1;
+        p->blocks = j->images * parts_of(area, p->piece);
+        return;
+    }
+    p->piece = 0;
+    p->images = parts_of(j->images, parts_of(j->images, most(1, limit / area)));
+    p->blocks = parts_of(j->images, p->images);
+}
+
+static Block block_at(const Gather *j, const Part *p, i64 number) {
+    i64 area = p->places[0] * p->places[1] * p->places[2];
+    if (!p->piece)
+        return (Block){number * p->images, least(p->images, j->images - number * p->images), 0, area};
+    i64 each = parts_of(area, p->piece), first = number % each * p->piece;
+    return (Block){number / each, 1, first, least(p->piece, area - first)};
+}
+
+/* The taps that places with some remainders meet; with no remainders, all of them. Takes their memory from `numbers`. */
+static void find_taps(const Windows *w, const i64 *w_step, const i64 *remainder, Part *p, i64 **numbers) {
+    i64 all = w->kernel[0] * w->kernel[1] * w->kernel[2];
+    p->shift = *numbers;
+    for (int d = 0; d < 3; d++)
+        p->low[d] = p->high[d] = 0;
+    for (i64 tap = 0, shift[3]; tap < all; tap++) {
+        i64 at[3] = {tap / (w->kernel[1] * w->kernel[2]), tap / w->kernel[2] % w->kernel[1], tap % w->kernel[2]};
+        int meets = 1;
+        for (int d = 0; d < 3; d++) {
+            shift[d] = at[d] * w->dilation[d] - w->padding[d];
+            if (remainder) {
+                shift[d] = remainder[d] - shift[d];
+                meets = meets && shift[d] % w->stride[d] == 0;
+                shift[d] /= w->stride[d];
+            }
+        }
+        if (!meets)
+            continue;
+        for (int d = 0; d < 3; d++) {
+            p->low[d] = p->taps ? least(p->low[d], shift[d]) : shift[d];
+            p->high[d] = p->taps ? most(p->high[d], shift[d]) : shift[d];
+            p->shift[3 * p->taps + d] = shift[d];
+        }
+        p->taps++;
+    }
+    *numbers += 3 * p->taps;
+    p->at = *numbers;
+    for (i64 tap = 0, k = 0; tap < all && k < p->taps; tap++) { /* the same taps again */
+        i64 at[3] = {tap / (w->kernel[1] * w->kernel[2]), tap / w->kernel[2] % w->kernel[1], tap % w->kernel[2]};
+        int same = 1;
+        for (int d = 0; d < 3; d++) {
+            i64 shift = at[d] * w->dilation[d] - w->padding[d];
+            same = same && (remainder ? p->shift[3 * k + d] * w->stride[d] == remainder[d] - shift : p->shift[3 * k + d] == shift);
+        }
+        if (same)
+            p->at[k++] = at[0] * w_step[2] + at[1] * w_step[3] + at[2] * w_step[4];
+    }
+    *numbers += p->taps;
+}
+
+static void find_phases(const Gather *j, Part *p) {
+    p->phases = 0;
+    for (i64 t = 0; t < p->taps; t++) {
+        i64 phase = (p->shift[3 * t + 2] - p->low[2]) % j->stride[2];
+        if (phase < 64)
+            p->phases |= 1ULL << phase;
+    }
+}
+
+static int in_order(const i64 *size, const i64 *step) {
+    return (size[2] < 2 || step[4] == 1) && (size[1] < 2 || step[3] == size[2]) && (size[0] < 2 || step[2] == size[1] * size[2]);
+}
+
+/* A kernel of one tap that reads every number where it lies: one long row. */
+static void make_flat(Gather *j, Part *p) {
+    i64 area = j->size[0] * j->size[1] * j->size[2];
+    j->size[0] = j->size[1] = p->places[0] = p->places[1] = 1;
+    j->size[2] = p->places[2] = area;
+    j->step[4] = 1;
+    j->to_step[4] = 1;
+    j->in_place = 1;
+}
+
+static i64 remainders(const Windows *w, int d) { return least(w->stride[d], w->size[d]); }
+
+/* How a form's work is cut: see the head of native_convolution.h. 0 where there is no memory. */
+static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long threads, Gather *j) {
+    i64 taps = w->kernel[0] * w->kernel[1] * w->kernel[2], channels = w->channels / w->groups, outputs = w->outputs / w->groups;
+    const i64 *w_step = w->w_step;
+    int back = what == TO_INPUT;
+    memset(j, 0, sizeof *j);
+    j->images = w->images;
+    j->groups = w->groups;
+    j->parts = back ? remainders(w, 0) * remainders(w, 1) * remainders(w, 2) : 1;
+    j->part = calloc(1, sizeof(Part) * (size_t)j->parts + sizeof(i64) * 4 * (size_t)taps);
+    if (!j->part)
+        return 0;
+    i64 *numbers = (i64 *)(j->part + j->parts);
+    j->source = back ? w->y : w->x;
+    j->inner = back ? outputs : channels;
+    j->rows = back ? channels : outputs;
+    for (int d = 0; d < 5; d++) {
+        j->step[d] = back ? w->y_step[d] : w->step[d];
+        j->to_step[d] = back ? w->step[d] : w->y_step[d];
+    }
+    for (int d = 0; d < 3; d++) {
+        j->size[d] = back ? w->places[d] : w->size[d];
+        j->stride[d] = back ? 1 : w->stride[d];
+        j->to_step[2 + d] *= back ? w->stride[d] : 1;
+    }
+    j->to = back ? w->dx : what == FORWARD ? w->y : w->dw;
+    j->a = what == TO_WEIGHT ? w->y : w->w;
+    j->bias = what == TO_WEIGHT ? NULL : w->bias;
+    j->bias_step = w->bias_step;
+    j->row = what == TO_WEIGHT ? w->y_step[1] : back ? w_step[1] : w_step[0];
+    j->outer = back ? w_step[0] : w_step[1];
+    j->group = what == TO_WEIGHT ? w->y_step[0] : back ? outputs * w_step[0] : outputs * w_step[0];
+    if (!back) {
+        memcpy(j->part->places, w->places, sizeof w->places);
+        find_taps(w, w_step, NULL, j->part, &numbers);
+    }
+    for (i64 k = 0, kept = 0; back && k < j->parts; k++) {
+        i64 rest[3] = {k / (remainders(w, 1) * remainders(w, 2)), k / remainders(w, 2) % remainders(w, 1), k % remainders(w, 2)};
+        Part *p = &j->part[kept++];
+        for (int d = 0; d < 3; d++) {
+            p->places[d] = parts_of(w->size[d] - rest[d], w->stride[d]);
+            p->start += rest[d] * w->step[2 + d];
+        }
+        find_taps(w, w_step, rest, p, &numbers);
+    }
+    int single = taps == 1;
+    for (int d = 0; d < 3; d++)
+        single = single && w->stride[d] == 1 && !w->padding[d] && w->places[d] == w->size[d];
+    j->direct = what == TO_WEIGHT ? j->rows <= FEW / 2 && channels <= DIRECT_CHANNELS : j->rows <= FEW;
+    if (!j->direct && single && in_order(w->size, w->step) && in_order(w->places, w->y_step))
+        make_flat(j, j->part);
+    j->together = most(1, DEPTH / taps);
+    if (j->direct && what != TO_WEIGHT)
+        j->together = least(j->together, DIRECT_CHANNELS);
+    i64 limit = j->direct ? DIRECT_PLACES : panel * most(1, least(PANELS, PANEL_ROOM / (panel * itemsize * taps * j->together)));
+    i64 blocks = 0;
+    for (i64 k = 0; k < j->parts; k++) {
+        find_phases(j, &j->part[k]);
+        cut_places(j, &j->part[k], limit, panel / 3);
+        blocks += j->part[k].blocks;
+    }
+    if (what == TO_WEIGHT) {
+        i64 pieces = j->direct ? 1 : most(parts_of(channels * taps, COLUMNS * panel), least(4 * threads, parts_of(channels * taps, panel)));
+        j->columns = parts_of(parts_of(channels * taps, pieces), panel) * panel;
+        blocks = parts_of(channels * taps, j->columns);
+    }
+    j->split = least(j->rows, ROWS_AT_MOST);
+    while (threads > 1 && blocks * j->groups * parts_of(j->rows, j->split) < 3 * threads && j->split > 16)
+        j->split = parts_of(j->split, 16) * 8;
+    j->tasks = blocks * j->groups * parts_of(j->rows, j->split);
+    return 1;
+}
