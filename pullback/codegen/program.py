@@ -17,7 +17,7 @@ from ..core.logs import artifacts, logger
 from ..core.modes import LISTENING, ambient
 from ..graph.module import GraphModule
 from ..graph.node import Node, map_arg
-from ..runtime.build import CompileFailed, NoCompiler
+from ..runtime.build import CompileFailed, NoCompiler, afterwards, compiler
 from ..runtime.cpu import readable
 from .overlap import overlapped
 from .runner import runner
@@ -63,6 +63,16 @@ class Native:
     def functions(self) -> list[str]:
         """The C text of the kernels alone."""
         return [f for s in self.segments for f in s.source.functions]
+
+    def begin(self) -> None:
+        """Let compilers begin: `build` waits for them."""
+        for segment in self.segments:
+            segment.begin()
+
+    def give_up(self) -> None:
+        """Run the graph operator by operator from now on."""
+        self.stages, self.segments, self.native = [], [], False
+        self.run, self.consume = self.general, lambda args: self.general(*args)
 
     def build(self) -> None:
         """Compile and load; from then on the graph can be called."""
@@ -163,28 +173,44 @@ def lowered(module: GraphModule) -> Native:
 
 
 def compile_static(module: GraphModule) -> Callable:
-    """As `compile_graph`, where all sizes are numbers."""
-    global _warned
+    """As `compile_graph`, where all sizes are numbers. Inside `together` the graph may be called when that is over."""
     try:
         if not readable():
             raise NoCompiler("this Python lays its objects out in a way that native code does not read")
+        compiler()
         result = lowered(module)
         if not result.segments:
             return module
         with events.stage("build"):
+            result.begin()
+    except (NoCompiler, CompileFailed) as error:
+        _warn(error)
+        return module
+    afterwards(lambda: _finish(result))
+    return result if result.segments else module
+
+
+def _finish(result: Native) -> None:
+    """Wait for compilers, and load what they made."""
+    try:
+        with events.stage("build"):
             result.build()
-    except NoCompiler as error:  # once: it holds for every graph
-        if not _warned:
-            _warned = True
-            warnings.warn(f"compile: graphs run operator by operator: {error}", RuntimeWarning, stacklevel=2)
-        return module
-    except CompileFailed as error:
-        warnings.warn(f"compile: a graph runs operator by operator: {error}", RuntimeWarning, stacklevel=2)
-        return module
+    except (NoCompiler, CompileFailed) as error:
+        result.give_up()
+        _warn(error)
+        return
     events.publish("native", program=result)
     if artifacts["output_code"]:
         logger("output_code").debug("%s", result.source)
-    return result
+
+
+def _warn(error: NoCompiler | CompileFailed) -> None:
+    global _warned
+    if isinstance(error, CompileFailed):
+        warnings.warn(f"compile: a graph runs operator by operator: {error}", RuntimeWarning, stacklevel=2)
+    elif not _warned:  # once: it holds for every graph
+        _warned = True
+        warnings.warn(f"compile: graphs run operator by operator: {error}", RuntimeWarning, stacklevel=2)
 
 
 __all__ = ["Native", "compile_graph", "lower_graph"]

@@ -25,7 +25,7 @@ from ..ops.lowering import NotLowerable
 from ..ops.lowering.expressions import forget
 from ..ops.lowering.loops import Awaited, Buffer, Engine, Routine, Started, Value
 from ..ops.system.operator import Operator, find
-from ..runtime.build import build
+from ..runtime.build import begin
 from ..runtime.cpu import Library
 from .lower import Lowering
 from .runner import room
@@ -111,6 +111,7 @@ class Segment:
     def __init__(self, nodes: list[Node], wanted: list[Node], lowered: Lowering | None = None):
         self.nodes, self.wanted = nodes, wanted
         self.library: Library | None = None
+        self.building: Callable[[], Any] | None = None  # waits for the compiler
         inside = set(nodes)
         self.inputs = list(dict.fromkeys(i for n in nodes for i in n.all_input_nodes if i not in inside))
         lowering = lowered or lower_nodes(self.inputs, nodes, self.lowering)
@@ -138,11 +139,16 @@ class Segment:
     def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Written:
         return write(steps, inputs, outputs, fusing)
 
+    def begin(self) -> Callable[[], Any]:
+        """Let the compiler begin; what comes back, and `build`, wait for it."""
+        self.building = begin(self.source.text, deterministic_flags()) if not self.empty else lambda: None
+        return self.building
+
     def build(self) -> None:
         if any(b.size * b.dtype.itemsize >= LARGE for b in self.source.outputs):
             keep_freed_memory()
         if not self.empty:
-            self.library = Library(build(self.source.text, deterministic_flags()))
+            self.library = Library((self.building or self.begin())())
         if self.library is not None and self.engine is not None:
             self.library.bind([self.engine.begin, self.engine.await_, *[r.address for r in self.routines]])
 

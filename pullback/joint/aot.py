@@ -28,6 +28,7 @@ from ..core.tensor import FAKE, Tensor
 from ..func.stateless import functional_call
 from ..graph import Graph, GraphModule
 from ..nn.module import Module
+from ..runtime.build import together
 from .bases import OTHER_BASES, Place, base_of
 from .config import config
 from .context import compiling
@@ -243,10 +244,11 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     publish("cut", joint=joint.module, forward=forward_module, backward=backward_module)
     _log("aot_graphs", "forward graph", forward_module)
     _log("aot_graphs", "backward graph", backward_module)
-    with compiling(number, "forward"):
-        forward = callable_of(using.forward(forward_module, list(joint.primals)))
     compile_backward = functools.partial(compiled_backward, using, number)
-    backward = compile_backward(backward_module)
+    with together():  # C compilers work on the forward while loops of the backward are made
+        with compiling(number, "forward"):
+            forward = callable_of(using.forward(forward_module, list(joint.primals)))
+        backward = compile_backward(backward_module)
     around = joint.wrapping
     if around is None:
         differentiable = functools.partial(differentiable_joint, joint.results, using)

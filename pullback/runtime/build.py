@@ -1,12 +1,14 @@
 """C source to a shared library, by whatever compiler this machine has.
 
-In: source text and flags. Out: the path of a library, from the cache (see `cache`) where the same text was built before. The
+In: source text and flags. Out: the path of a library, from the cache (see `cache`) where the same text was built before. `begin` lets
+the compiler work while the caller does something else, and `together` lets several graphs do so: what is built inside is ready after it. The
 compiler is `$CC`, else the first of cc, gcc and clang, else the one in the `ziglang` package. `NoCompiler` is raised where
 there is none.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import importlib.util
@@ -16,9 +18,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from .cache import cached
+from .cache import cached, known
 
 COMMON = (
     "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fopenmp-simd", "-std=gnu11", "-w", "-shared", "-fPIC",
@@ -30,6 +35,9 @@ GCC = (
 )  # fmt: skip
 CLANG = ("-O2",)
 HOW = "Install gcc or clang, or `pip install ziglang`, or name a compiler in the environment variable CC"
+
+
+T = TypeVar("T")
 
 
 class NoCompiler(RuntimeError):
@@ -83,6 +91,11 @@ def processor() -> str:
 
 def build(source: str, flags: tuple[str, ...] = ()) -> Path:
     """The library of a C source."""
+    return begin(source, flags)()
+
+
+def begin(source: str, flags: tuple[str, ...] = ()) -> Callable[[], Path]:
+    """Build a library in the background: what comes back waits for it, and raises what went wrong."""
     command = compiler()
     kind = CLANG if any(name in version(command).lower() for name in ("clang", "zig")) else GCC
     used = (*kind, *COMMON, *flags)
@@ -102,7 +115,63 @@ def build(source: str, flags: tuple[str, ...] = ()) -> Path:
         if done.returncode:
             raise CompileFailed(f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr[:4000]}")
 
+    found = known(key)
+    return (lambda: found) if found is not None else Background(lambda: cached(key, make)).result
+
+
+class Background(Generic[T]):
+    """A call in a thread of its own."""
+
+    def __init__(self, call: Callable[[], T]):
+        self.call = call
+        self.found: list[T] = []
+        self.error: Exception | None = None
+        self.thread = threading.Thread(target=self.run, name="pullback-build")
+        self.thread.start()
+
+    def run(self) -> None:
+        try:
+            self.found.append(self.call())
+        except Exception as error:  # raised where the result is asked for
+            self.error = error
+
+    def result(self) -> T:
+        """What it gave, or raised, when it is over."""
+        self.thread.join()
+        if isinstance(self.error, OSError):
+            raise CompileFailed(f"a library cannot be written: {self.error}") from self.error
+        if self.error is not None:
+            raise self.error
+        return self.found[0]
+
+
+class _Waiting(threading.local):
+    """What a thread has put off."""
+
+    calls: list[Callable[[], None]] | None = None
+
+
+_waiting = _Waiting()
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Put off inside what `afterwards` is given, so that compilers that were begun work at the same time."""
+    if _waiting.calls is not None:
+        yield
+        return
+    calls = _waiting.calls = []
     try:
-        return cached(key, make)
-    except OSError as error:
-        raise CompileFailed(f"a library cannot be written: {error}") from error
+        yield
+    finally:
+        _waiting.calls = None
+    for call in calls:
+        call()
+
+
+def afterwards(call: Callable[[], None]) -> None:
+    """Call now, or at the end of `together`."""
+    if _waiting.calls is None:
+        call()
+    else:
+        _waiting.calls.append(call)

@@ -83,13 +83,25 @@ def cached(key: str, make: Callable[[Path, Path], None]) -> Path:
         return _cached_in(other, key, make)
 
 
-def _cached_in(base: Path, key: str, make: Callable[[Path, Path], None]) -> Path:
+def known(key: str) -> Path | None:
+    """The file of a key, where it was made before."""
+    entry, mark = _places(folder(), key)
+    return entry if is_whole(entry, mark) and is_private(entry.parent) else None
+
+
+def _places(base: Path, key: str) -> tuple[Path, Path]:
+    """Where an entry and its checksum lie."""
     digest = hashlib.sha256(key.encode()).hexdigest()[:40]
-    home = base / digest[:2]
+    return base / digest[:2] / f"{digest}{SUFFIX}", base / digest[:2] / f"{digest}.sum"
+
+
+def _cached_in(base: Path, key: str, make: Callable[[Path, Path], None]) -> Path:
+    entry, mark = _places(base, key)
+    home = entry.parent
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not is_private(home):
         home = Path(_temporary().name)
-    entry, mark = home / f"{digest}{SUFFIX}", home / f"{digest}.sum"
+        entry, mark = home / entry.name, home / mark.name
     if is_whole(entry, mark):
         return entry
     with tempfile.TemporaryDirectory(dir=home) as scratch:

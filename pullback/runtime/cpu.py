@@ -14,15 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from . import blas, threads
-from .build import build
-
-_PROBE = r"""
-#define ITEM(t, i) (*(char **)((char *)(t) + 24 + 8 * (i)))
-void probe(void *t, long *out) {
-    char *o = ITEM(t, 0);
-    out[0] = *(long *)(o + 16); out[1] = *(int *)(o + 24); out[2] = (*(long **)(o + 32))[0]; out[3] = (*(long **)(o + 40))[0];
-}
-"""
 
 
 @functools.cache
@@ -36,12 +27,18 @@ def readable() -> bool:
         or not getattr(sys, "_is_gil_enabled", lambda: True)()
     ):
         return False
-    library = ctypes.CDLL(str(build(_PROBE)))
-    library.probe.argtypes = [ctypes.py_object, ctypes.c_void_p]
     a = np.zeros((3, 5), np.float32)[:, ::2]
-    out = (ctypes.c_long * 4)()
-    library.probe((a,), ctypes.addressof(out))
-    return list(out) == [a.ctypes.data, a.ndim, a.shape[0], a.strides[0]]
+    t = (a,)
+    if _word(id(t) + 24) != id(a) or t.__sizeof__() < 32 or a.__sizeof__() < 48:
+        return False
+    data, rank, shape, strides = _word(id(a) + 16), _word(id(a) + 24) & 0xFFFFFFFF, _word(id(a) + 32), _word(id(a) + 40)
+    if data != a.ctypes.data or rank != a.ndim or not shape or not strides:
+        return False
+    return [_word(shape), _word(strides)] == [a.shape[0], a.strides[0]]
+
+
+def _word(address: int) -> int:
+    return ctypes.c_ssize_t.from_address(address).value
 
 
 class Library:

@@ -28,7 +28,7 @@ from ..core.arrays import device_checks
 from ..core.cupy_library import device_count, loaded_library
 from ..core.modes import process
 from . import epilogues
-from .build import CompileFailed, NoCompiler
+from .build import Background, CompileFailed, NoCompiler
 from .cache import cached
 from .cudnn import Convolutions
 from .launcher import Api, Plan, launcher
@@ -115,15 +115,23 @@ class Machine:
         self.workspaces: dict[int, Any] = {}  # of graphs with products, by the stream that they run on
         device_checks.append(self.check)
 
-    def load(self, source: Any, flags: tuple[str, ...]) -> Program:
-        """The program of a `CudaSource`."""
+    def begin(self, source: Any, flags: tuple[str, ...]) -> Callable[[], Any]:
+        """Let NVRTC begin with a source; what comes back waits for it. `load` finds the machine code on disk then."""
+        return Background(lambda: self.codes(source, flags)).result
+
+    def codes(self, source: Any, flags: tuple[str, ...]) -> list[tuple[bytes, list[str]]]:
+        """Machine code and the names of its functions, part by part."""
         parts = _parts(source)
         with ThreadPoolExecutor(max(min(len(parts), os.cpu_count() or 1), 1)) as pool:
             codes = list(pool.map(lambda part: cubin(part[0], self.architecture, flags), parts))
+        return [(code, names) for code, (_, names) in zip(codes, parts, strict=True)]
+
+    def load(self, source: Any, flags: tuple[str, ...]) -> Program:
+        """The program of a `CudaSource`."""
         functions: list[Any] = []
         modules = []
         with self.cupy.cuda.Device(self.index):
-            for code, (_, names) in zip(codes, parts, strict=True):
+            for code, names in self.codes(source, flags):
                 modules.append(self.loaded(code))
                 functions += [modules[-1].get_function(name) for name in names]
         return Program(source.plan, [f.ptr for f in functions], self.api, (modules, functions))

@@ -69,3 +69,38 @@ def test_without_a_compiler_graphs_run_with_one_warning(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compile_graph(graph)
+
+
+def test_compilers_work_while_other_graphs_are_lowered(tmp_path, monkeypatch):
+    """What is compiled inside `together` is begun at once and finished when it is over."""
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+    seen: list[str] = []
+    begin, load = program.Native.begin, program.Native.build
+    monkeypatch.setattr(program.Native, "begin", lambda self: seen.append("begun") or begin(self))
+    monkeypatch.setattr(program.Native, "build", lambda self: seen.append("built") or load(self))
+    x = torch.arange(6.0)
+    with build.together():
+        made = [compile_graph(make_fx(f)(x)) for f in (lambda x: x.exp() * 3, lambda x: x.sin() - 1)]
+        assert seen == ["begun"] * 2
+    assert seen == ["begun"] * 2 + ["built"] * 2
+    assert torch.allclose(made[0](x), x.exp() * 3) and torch.allclose(made[1](x), x.sin() - 1)
+
+
+def test_a_compiler_that_fails_later_leaves_operators(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+    monkeypatch.setattr(build, "COMMON", ("--no-such-flag",))
+    x = torch.arange(6.0)
+    with pytest.warns(RuntimeWarning, match="(?s)a graph runs operator by operator.*no-such-flag"):
+        with build.together():
+            made = compile_graph(make_fx(lambda x: x.exp() * 3)(x))
+    assert not made.native and torch.equal(made(x), x.exp() * 3) and torch.equal(made.consume([x]), x.exp() * 3)
+    assert made.recording(lambda *args: None) is None
+
+
+def test_nothing_is_finished_after_an_error(tmp_path):
+    seen: list[int] = []
+    with pytest.raises(ZeroDivisionError), build.together():
+        build.afterwards(lambda: seen.append(1))
+        1 / 0
+    build.afterwards(lambda: seen.append(2))
+    assert seen == [2]

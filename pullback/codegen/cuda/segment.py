@@ -51,17 +51,23 @@ class CudaSegment(Segment):
     def machine(self) -> Machine:
         return machine(self.device.index or 0)
 
-    def build(self) -> None:
+    def begin(self) -> Callable[[], Any]:
         self.device = self.where()
         self.on = self.machine()
-        flags = ("--fmad=false",) if strict() else ()
+        self.flags = ("--fmad=false",) if strict() else ()
+        self.graphs, self.kept_memory = settings.cuda.graphs, settings.triton.cudagraphs
+        self.building = self.on.begin(self.source, self.flags)
+        return self.building
+
+    def build(self) -> None:
+        (self.building or self.begin())()
         self.expected = [
             (v.dtype, v.shape, tuple([s * v.dtype.itemsize for s in v.strides])) for v in self.source.inputs
         ]
-        self.program: Program = self.on.load(self.source, flags)
-        if settings.cuda.graphs and len(self.source.plan.entries) >= WORTH:
+        self.program: Program = self.on.load(self.source, self.flags)
+        if self.graphs and len(self.source.plan.entries) >= WORTH:
             self.program.replays = Replays()
-        stable = settings.triton.cudagraphs and self.program.replays is not None
+        stable = self.kept_memory and self.program.replays is not None
         self.program.arenas = {} if stable else None
         self.in_c = native is not None and self.keys == CUDA and ready()
         self.kept: dict[int, list[list]] = {}  # by stream, and by output

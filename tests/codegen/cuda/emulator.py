@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -206,6 +207,9 @@ class EmulatedMachine(Machine):
         self.flag = np.zeros(1, np.int32)
         self.flag_address = self.flag.ctypes.data
         self.handle = lambda: 0
+
+    def begin(self, source, flags: tuple[str, ...]) -> Callable[[], None]:
+        return lambda: None
 
     def load(self, source, flags: tuple[str, ...] = ()) -> Program:
         kernels = [
