@@ -20,7 +20,7 @@ EXTENSIONS = {
     ),
     "spatial": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves spatial grid"),
     "along": (f"{LOOPS} {ROUNDED}", "arrays types lanes elements along"),
-    "places": ("-O3 -fwrapv", "arrays moves places"),
+    "places": (f"{LOOPS} {ROUNDED}", "arrays moves places"),
     "shapes": ("-O3 -fwrapv", "arrays moves"),
     "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves"),
     "fourier": (LOOPS, "arrays moves fourier"),

@@ -1,13 +1,18 @@
-/* Operators by index in C, and writes, for calls so small that what surrounds a loop counts: gather, scatter, index_*, take, fills, copies.
+/* Operators by index in C, and writes: gather, scatter, index_*, take, fills, copies. Many elements go by threads, without the GIL.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its result as a tensor, nothing recorded (of an in-place form its first
  * argument, written, its version one higher); or None where the call is not of that kind (another dtype, memory that is not row-major,
- * many elements, arguments that are refused, memory that is read and written): nothing has changed then, and the caller runs the
+ * many elements where the rules are as quick, arguments that are refused, memory that is read and written): nothing has changed then, and the caller runs the
  * operator's rules, which know the rest. Every index is looked at before anything is written.
  */
 #include "native_moves.h"
 
 enum { SET, SUM, PRODUCT, LARGEST, SMALLEST };
+
+/* Blocks along a dimension: of (outer, n, inner) elements that are written or read, and (outer, many, inner) that are put there. */
+typedef struct {
+    i64 outer, n, inner, many;
+} Blocks;
 
 #define T float
 #define NAME(f) f##_f32
@@ -61,7 +66,7 @@ static void give_room(i64 *room) {
 
 /* The indices as i64, each from 0 to n - 1 (counted from the end where `wraps`); NULL without an error where one is not. */
 static i64 *indices(const Array *a, i64 n, int wraps) {
-    if (!a || (kind(a) != I64 && kind(a) != I32) || !is_small(a)) return NULL;
+    if (!a || (kind(a) != I64 && kind(a) != I32) || !has_elements(a)) return NULL;
     i64 count = count_of(a), *at = take_room(count);
     if (!at) return NULL;
     i64 outside = 0; /* one bit for all: a loop without a way out vectorises */
@@ -163,7 +168,7 @@ static void copy_element(char *y, const char *x, int size) {
 /* ---- results: a copy of the first argument, or that itself */
 static Array *copy_of(const Array *a) {
     Array *r = new_array(a->nd, a->shape, kind(a));
-    if (r) copy_bytes(r->data, a->data, (size_t)(count_of(a) * size_of(a)));
+    if (r) copy_bytes_of(r, (Array *)a, (size_t)(count_of(a) * size_of(a)));
     return r;
 }
 
@@ -182,12 +187,96 @@ static int is_apart(PyObject *target, PyObject *const *others, int n) {
     return apart;
 }
 
+/* ---- many elements */
+static Blocks blocks_of(const Array *a, int dim, i64 many) {
+    Blocks b = {1, 1, 1, many};
+    for (int d = 0; d < a->nd; d++) *(d < dim ? &b.outer : d > dim ? &b.inner : &b.n) *= a->shape[d];
+    return b;
+}
+
+/* Whether each is from 0 to n - 1. */
+CLONED static int are_inside(const i64 *at, i64 count, i64 n) {
+    i64 outside = 0;
+    for (i64 k = 0; k < count; k++) outside |= (i64)((unsigned long long)at[k] >= (unsigned long long)n);
+    return !outside;
+}
+
+/* A loop over blocks: by rows where there are several outer ones, else by columns. */
+typedef struct {
+    char *to;
+    const char *from;
+    const i64 *at;
+    Blocks b;
+    int kind, how, each; /* each: every element has a place of its own */
+} Job;
+
+static void combine_part(long first, long last, void *const *arguments) {
+    const Job *j = arguments[0];
+    Blocks b = j->b;
+    i64 outer = b.outer > 1 ? first : 0, left = b.outer > 1 ? 0 : first, right = b.outer > 1 ? b.inner : last;
+    b.outer = b.outer > 1 ? last - first : b.outer;
+    const i64 *at = j->at + (j->each ? outer * b.many * b.inner : 0);
+#define CALL(type, suffix)                                                                                                                     \
+    (j->each ? combine_each_##suffix : combine_blocks_##suffix)((type *)j->to + outer * b.n * b.inner, (const type *)j->from + outer * b.many * b.inner, at, b, \
+                                                                left, right, j->how)
+    BY_KIND(j->kind, CALL)
+#undef CALL
+}
+
+static void combine_all(Job *job, Array *a, Array *b, Array *c) {
+    void *const arguments[] = {job};
+    i64 rows = job->b.outer > 1 ? job->b.outer : job->b.inner;
+    over_parts(combine_part, rows, job->b.outer * job->b.many * job->b.inner, arguments, a, b, c);
+}
+
+/* Elements read at places of their own, rows of indices looked at before they are used; `how` becomes 1 where one is outside. */
+#define GATHER(type)                                                                                            \
+    {                                                                                                           \
+        const type *x = (const type *)j->from + first * b.n * b.inner;                                          \
+        type *y = (type *)j->to + first * row;                                                                  \
+        for (i64 o = first; o < last; o++, at += row, y += row, x += b.n * b.inner) {                           \
+            if (!are_inside(at, row, b.n)) {                                                                    \
+                j->how = 1;                                                                                     \
+                return;                                                                                         \
+            }                                                                                                   \
+            if (b.inner == 1)                                                                                   \
+                for (i64 k = 0; k < row; k++) y[k] = x[at[k]];                                                  \
+            else                                                                                                \
+                for (i64 k = 0; k < row; k += b.inner)                                                          \
+                    for (i64 i = 0; i < b.inner; i++) y[k + i] = x[at[k + i] * b.inner + i];                    \
+        }                                                                                                       \
+    }
+
+static void gather_part(long first, long last, void *const *arguments) {
+    Job *j = arguments[0];
+    Blocks b = j->b;
+    i64 row = b.many * b.inner;
+    const i64 *at = j->at + first * row;
+    switch (item_sizes[j->kind]) {
+    case 4: GATHER(int) break;
+    case 8: GATHER(i64) break;
+    case 2: GATHER(short) break;
+    default: GATHER(char)
+    }
+}
+
 /* ---- gather and scatter */
 static PyObject *py_gather(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
-    NONE_UNLESS(a && index && is_small(a));
+    NONE_UNLESS(a && index && has_elements(a) && has_elements(index));
     int dim = dim_of(argument(args, 1), a);
-    NONE_UNLESS(dim >= 0 && covers(a, index, dim));
+    NONE_UNLESS(dim >= 0 && covers(a, index, dim) && (kind(index) == I64 || (kind(index) == I32 && is_small(index))));
+    if (kind(index) == I64 && a->nd && in_blocks(a, index, dim)) {
+        Array *r = new_array(index->nd, index->shape, kind(a));
+        if (!r) return NULL;
+        Job job = {r->data, a->data, (const i64 *)index->data, blocks_of(a, dim, index->shape[dim]), kind(a), 0, 1};
+        void *const arguments[] = {&job};
+        over_parts(gather_part, job.b.outer, count_of(index), arguments, a, index, r);
+        if (!job.how) return tensor_of(r);
+        Py_DECREF(r);
+        Py_RETURN_NONE;
+    }
+    NONE_UNLESS(is_small(index));
     i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);
     NONE_UNLESS(at);
     Array *r = new_array(index->nd, index->shape, kind(a));
@@ -206,14 +295,28 @@ static int how_of(PyObject *word) {
     return -1;
 }
 
+/* scatter where index and src are of one shape, and that of self but along a dimension */
+static PyObject *scatter_blocks(PyObject *args, Array *a, Array *index, Array *src, int dim, int how, int in_place) {
+    Blocks b = blocks_of(a, dim, index->shape[dim]);
+    NONE_UNLESS(are_inside((const i64 *)index->data, count_of(index), b.n));
+    Array *r = in_place ? a : copy_of(a);
+    if (!r) return NULL;
+    Job job = {r->data, src->data, (const i64 *)index->data, b, kind(a), how, 1};
+    combine_all(&job, r, src, index);
+    return in_place ? written(argument(args, 0)) : tensor_of(r);
+}
+
 /* self, dim, index, src: y[.., index, ..] = src, or combined with it */
 static PyObject *scatter(PyObject *args, int how, int in_place) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2)), *src = array_of(argument(args, 3));
-    NONE_UNLESS(a && index && src && is_small(a) && kind(a) == kind(src) && (how == SET || kind(a) <= I32));
+    NONE_UNLESS(a && index && src && has_elements(a) && has_elements(index) && kind(a) == kind(src) && (how == SET || kind(a) <= I32));
     int dim = dim_of(argument(args, 1), a);
-    NONE_UNLESS(dim >= 0 && covers(a, index, dim) && covers(src, index, -1) && count_of(src) <= MOST_ELEMENTS);
+    NONE_UNLESS(dim >= 0 && covers(a, index, dim) && covers(src, index, -1));
     PyObject *others[2] = {argument(args, 2), argument(args, 3)};
     NONE_UNLESS(!in_place || (is_writable(a) && is_apart(argument(args, 0), others, 2)));
+    if (kind(index) == I64 && kind(a) <= I32 && a->nd && in_blocks(a, index, dim) && src->shape[dim] == index->shape[dim] && in_blocks(src, index, dim))
+        return scatter_blocks(args, a, index, src, dim, how, in_place);
+    NONE_UNLESS(is_small(a) && is_small(index) && count_of(src) <= MOST_ELEMENTS);
     i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);
     NONE_UNLESS(at);
     i64 *from = take_room(count);
@@ -329,29 +432,24 @@ static PyObject *py_index_select(PyObject *self, PyObject *args) {
 /* self, dim, index, source: blocks of `source` set or added at places of a copy of `self`, or of itself */
 static PyObject *blocks(PyObject *args, int how, int in_place) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2)), *src = array_of(argument(args, 3));
-    NONE_UNLESS(a && index && src && is_small(a) && a->nd && index->nd == 1 && src->nd == a->nd && kind(a) == kind(src));
+    NONE_UNLESS(a && index && src && has_elements(a) && a->nd && index->nd == 1 && src->nd == a->nd && kind(a) == kind(src));
     NONE_UNLESS(how == SET ? kind(index) == I64 : kind(a) <= I32);
     int dim = dim_of(argument(args, 1), a);
-    NONE_UNLESS(dim >= 0 && src->shape[dim] == index->shape[0]);
+    NONE_UNLESS(dim >= 0 && src->shape[dim] == index->shape[0] && has_elements(index));
     for (int d = 0; d < a->nd; d++) NONE_UNLESS(d == dim || a->shape[d] == src->shape[d]);
     PyObject *others[2] = {argument(args, 2), argument(args, 3)};
     NONE_UNLESS(!in_place || (is_writable(a) && is_apart(argument(args, 0), others, 2)));
-    Shape s = shape_of(a, dim);
-    i64 many = index->shape[0], *at = indices(index, s.n, 0);
+    Blocks b = blocks_of(a, dim, index->shape[0]);
+    i64 *at = indices(index, b.n, 0);
     NONE_UNLESS(at);
     Array *r = in_place ? a : copy_of(a);
-    i64 block = s.inner * size_of(a);
+    i64 block = b.inner * size_of(a);
     if (r && how == SET)
-        for (i64 o = 0; o < s.outer; o++)
-            for (i64 k = 0; k < many; k++) memcpy(r->data + (o * s.n + at[k]) * block, src->data + (o * many + k) * block, (size_t)block);
-    else if (r && how == SUM) {
-#define CALL(type, suffix) add_blocks_##suffix((type *)r->data, (const type *)src->data, at, s.outer, s.n, many, s.inner)
-        BY_KIND(kind(a), CALL)
-#undef CALL
-    } else if (r) {
-#define CALL(type, suffix) combine_blocks_##suffix((type *)r->data, (const type *)src->data, at, s.outer, s.n, many, s.inner, how)
-        BY_KIND(kind(a), CALL)
-#undef CALL
+        for (i64 o = 0; o < b.outer; o++)
+            for (i64 k = 0; k < b.many; k++) memcpy(r->data + (o * b.n + at[k]) * block, src->data + (o * b.many + k) * block, (size_t)block);
+    else if (r) {
+        Job job = {r->data, src->data, at, b, kind(a), how, 0};
+        combine_all(&job, r, src, NULL);
     }
     give_room(at);
     return !r ? NULL : in_place ? written(argument(args, 0)) : tensor_of(r);
@@ -393,18 +491,32 @@ static PyObject *py_index_reduce(PyObject *self, PyObject *args) {
 /* self, mask, source: elements of `source` in their order where the mask is */
 static PyObject *py_masked_scatter(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *mask = array_of(argument(args, 1)), *src = array_of(argument(args, 2));
-    NONE_UNLESS(a && mask && src && is_small(a) && kind(mask) == BOOL && kind(a) == kind(src) && a->nd == mask->nd);
+    NONE_UNLESS(a && mask && src && has_elements(a) && kind(mask) == BOOL && kind(a) == kind(src) && a->nd == mask->nd);
     NONE_UNLESS(!a->nd || !memcmp(a->shape, mask->shape, sizeof(*a->shape) * (size_t)a->nd));
     i64 n = count_of(a), wanted = 0;
     int size = size_of(a);
     for (i64 k = 0; k < n; k++) wanted += mask->data[k] != 0;
     NONE_UNLESS(wanted <= count_of(src));
     Array *r = new_array(a->nd, a->shape, kind(a));
-    const char *from = src->data;
-    for (i64 k = 0; r && k < n; k++) {
-        copy_element(r->data + k * size, mask->data[k] ? from : a->data + k * size, size);
-        from += mask->data[k] ? size : 0;
+#define SPREAD(type)                                                                  \
+    {                                                                                 \
+        const type *x = (const type *)a->data, *from = (const type *)src->data;       \
+        type *y = (type *)r->data;                                                    \
+        for (i64 k = 0, at = 0; k < n; k++) {                                         \
+            int set = mask->data[k] != 0;                                             \
+            y[k] = *(set ? from + at : x + k);                                        \
+            at += set;                                                                \
+        }                                                                             \
     }
+    if (r && size == 4)
+        SPREAD(int)
+    else if (r && size == 8)
+        SPREAD(i64)
+    else if (r && size == 2)
+        SPREAD(short)
+    else if (r)
+        SPREAD(char)
+#undef SPREAD
     return tensor_of(r);
 }
 
@@ -412,20 +524,20 @@ static PyObject *py_masked_scatter(PyObject *self, PyObject *args) {
 static PyObject *py_as_strided_scatter(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *src = strided_of(argument(args, 1));
     Py_ssize_t shape[MOST_DIMS], steps[MOST_DIMS], last = 0;
-    int nd = a && src && is_small(a) && kind(a) == kind(src) && argument(args, 4) == Py_None ? integers_of(argument(args, 2), shape, 16) : -1;
+    int nd = a && src && has_elements(a) && kind(a) == kind(src) && argument(args, 4) == Py_None ? integers_of(argument(args, 2), shape, 16) : -1;
     NONE_UNLESS(nd >= 0 && nd == src->nd && integers_of(argument(args, 3), steps, 16) == nd);
     for (int d = 0; d < nd; d++) {
-        NONE_UNLESS(shape[d] == src->shape[d] && shape[d] > 0 && steps[d] >= 0 && steps[d] <= MOST_ELEMENTS && shape[d] <= MOST_ELEMENTS);
+        NONE_UNLESS(shape[d] == src->shape[d] && shape[d] > 0 && steps[d] >= 0);
         NONE_UNLESS(steps[d] > 0 || shape[d] == 1); /* which of several stays is not said here */
-        last += (shape[d] - 1) * steps[d];
+        last += (shape[d] - 1) * steps[d]; /* numbers below 2 ** 30 */
+        NONE_UNLESS(last < count_of(a));
         steps[d] *= size_of(a);
     }
-    NONE_UNLESS(last < count_of(a));
     for (int d = 0; d < nd; d++) /* no element twice: the larger steps go over the smaller ones */
         for (int e = 0; e < nd; e++)
             NONE_UNLESS(d == e || shape[d] == 1 || shape[e] == 1 || (steps[d] > steps[e] ? steps[d] >= shape[e] * steps[e] : steps[e] > steps[d]));
     Array *r = copy_of(a);
-    if (r) copy_block(r->data, steps, src->data, src->strides, shape, nd, size_of(a));
+    if (r) copy_block_of(r->data, steps, src->data, src->strides, shape, nd, size_of(a), src, r);
     return tensor_of(r);
 }
 
@@ -494,7 +606,7 @@ static PyObject *py_take(PyObject *self, PyObject *args) {
 /* ---- copies and fills */
 static PyObject *py_clone(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0));
-    NONE_UNLESS(a && argument(args, 1) == Py_None && is_small(a));
+    NONE_UNLESS(a && argument(args, 1) == Py_None && has_elements(a));
     for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1); /* strides of such dimensions are kept as they are */
     return tensor_of(copy_of(a));
 }
@@ -507,8 +619,9 @@ static PyObject *py_clone(PyObject *self, PyObject *args) {
     for (i64 k = 0; k < n; k++) {                                     \
         from v = ((const from *)x)[k];                                \
         from most = sizeof(to) == 8 ? (from)9.2e18 : (from)2147483520; \
-        if (!(v > -most && v < most)) return 0;                       \
-        ((to *)y)[k] = (to)(i64)v;                                    \
+        int fits = v > -most && v < most;                             \
+        outside |= !fits;                                             \
+        ((to *)y)[k] = (to)(i64)(fits ? v : 0);                       \
     }                                                                 \
     break
 #define TRUTH_OF(from) \
@@ -527,7 +640,8 @@ static PyObject *py_clone(PyObject *self, PyObject *args) {
     }                                              \
     break
 
-static int cast(const char *x, int from, char *y, int to, i64 n) {
+CLONED static int cast(const char *x, int from, char *y, int to, i64 n) {
+    int outside = 0;
     switch (from) {
     case F32: CAST_FROM(float, FLOAT_TO, to);
     case F64: CAST_FROM(double, FLOAT_TO, to);
@@ -537,7 +651,18 @@ static int cast(const char *x, int from, char *y, int to, i64 n) {
     case I8: CAST_FROM(signed char, CAST_TO, to);
     default: CAST_FROM(unsigned char, CAST_TO, to);
     }
-    return 1;
+    return !outside;
+}
+
+typedef struct {
+    const char *x;
+    char *y;
+    int from, to, fits;
+} Cast;
+
+static void cast_part(long first, long last, void *const *arguments) {
+    Cast *c = arguments[0];
+    if (!cast(c->x + first * item_sizes[c->from], c->from, c->y + first * item_sizes[c->to], c->to, last - first)) c->fits = 0;
 }
 
 /* self, dtype, layout, device, pin_memory, non_blocking, memory_format */
@@ -545,25 +670,28 @@ static PyObject *py_to(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0));
     int to = 0;
     while (to < KINDS && argument(args, 1) != dtype_of[to]) to++;
-    NONE_UNLESS(a && is_small(a) && to < KINDS && argument(args, 2) == Py_None && argument(args, 3) == Py_None && argument(args, 6) == Py_None);
+    NONE_UNLESS(a && has_elements(a) && to < KINDS && argument(args, 2) == Py_None && argument(args, 3) == Py_None && argument(args, 6) == Py_None);
     NONE_UNLESS(argument(args, 4) == Py_None || argument(args, 4) == Py_False);
     for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1);
     Array *r = new_array(a->nd, a->shape, to);
-    if (!r || cast(a->data, kind(a), r->data, to, count_of(a))) return tensor_of(r);
+    Cast job = {a->data, r ? r->data : NULL, kind(a), to, 1};
+    void *const arguments[] = {&job};
+    if (r) over_parts(cast_part, count_of(a), count_of(a), arguments, a, r, NULL);
+    if (!r || job.fits) return tensor_of(r);
     Py_DECREF(r);
     Py_RETURN_NONE;
 }
 
 static PyObject *py_copy_(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *src = strided_of(argument(args, 1));
-    NONE_UNLESS(a && src && is_small(a) && is_writable(a) && kind(a) == kind(src) && a->nd == src->nd);
+    NONE_UNLESS(a && src && has_elements(a) && is_writable(a) && kind(a) == kind(src) && a->nd == src->nd);
     NONE_UNLESS(!memcmp(a->shape, src->shape, sizeof(*a->shape) * (size_t)a->nd));
     PyObject *other = argument(args, 1);
     NONE_UNLESS(is_apart(argument(args, 0), &other, 1));
     if (is_row_major(src))
-        copy_bytes(a->data, src->data, (size_t)(count_of(a) * size_of(a)));
+        copy_bytes_of(a, src, (size_t)(count_of(a) * size_of(a)));
     else
-        copy_block(a->data, a->strides, src->data, src->strides, a->shape, a->nd, size_of(a));
+        copy_block_of(a->data, a->strides, src->data, src->strides, a->shape, a->nd, size_of(a), src, a);
     return written(argument(args, 0));
 }
 
@@ -617,7 +745,7 @@ static PyObject *py_full_like(PyObject *self, PyObject *args) { return filled(ar
 static PyObject *py_nll(PyObject *self, PyObject *args) {
     Array *scores = array_of(argument(args, 0)), *target = array_of(argument(args, 1));
     NONE_UNLESS(scores && target && argument(args, 2) == Py_None && scores->nd == 2 && target->nd == 1 && kind(scores) <= F64);
-    NONE_UNLESS(kind(target) == I64 && scores->shape[0] == target->shape[0] && is_small(scores));
+    NONE_UNLESS(kind(target) == I64 && scores->shape[0] == target->shape[0] && has_elements(scores));
     NONE_UNLESS(PyLong_CheckExact(argument(args, 3)) && PyLong_CheckExact(argument(args, 4)));
     long reduction = PyLong_AsLong(argument(args, 3));
     long long ignored = PyLong_AsLongLong(argument(args, 4));
@@ -649,9 +777,33 @@ static PyObject *py_nll(PyObject *self, PyObject *args) {
     return pair;
 }
 
+/* move(out, value): `out[...] = value` of arrays of one dtype and shape in any order of memory; False, and nothing is written, where they
+ * are not that or share memory */
+static PyObject *py_move(PyObject *self, PyObject *args) {
+    Array *y, *x;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(args, "OOn", &y, &x, &size)) return NULL;
+    int fits = array_type && Py_IS_TYPE(y, array_type) && Py_IS_TYPE(x, array_type) && y->dtype == x->dtype && y->nd == x->nd && size <= 16 &&
+               (x->flags & ALIGNED) && (y->flags & ALIGNED) && is_writable(y) && y->dtype->kind != 'O';
+    if (!fits || (y->nd && memcmp(y->shape, x->shape, sizeof(*y->shape) * (size_t)y->nd))) Py_RETURN_FALSE;
+    const char *low[2] = {y->data, x->data}, *high[2] = {y->data + size, x->data + size};
+    for (int i = 0; i < 2; i++)
+        for (int d = 0; d < y->nd; d++) {
+            Py_ssize_t reach = (y->shape[d] - 1) * (i ? x : y)->strides[d];
+            *(reach < 0 ? &low[i] : &high[i]) += reach;
+        }
+    if (!has_elements(y) || (low[0] < high[1] && low[1] < high[0])) Py_RETURN_FALSE;
+    for (int d = 0; d < y->nd; d++)
+        if (y->shape[d] > 1 && !y->strides[d]) Py_RETURN_FALSE;
+    copy_block_of(y->data, y->strides, x->data, x->strides, y->shape, y->nd, (int)size, x, y);
+    Py_RETURN_TRUE;
+}
+
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
+    {"move", py_move, METH_VARARGS, "move(out, value, itemsize)"},
     {"gather.default", py_gather, METH_O, NULL},
     {"scatter.src", py_scatter, METH_O, NULL},
     {"scatter_.src", py_scatter_, METH_O, NULL},

@@ -1,12 +1,12 @@
-/* Operators that move elements, in C, for calls so small that what surrounds a loop counts: joined, turned, padded, laid on a diagonal.
+/* Operators that move elements, in C: joined, turned, padded, laid on a diagonal. Many elements are moved by threads, without the GIL.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its result as a row-major tensor, nothing recorded; or None where the call
- * is not of that kind (another dtype, many elements, none, arguments that are refused, an order of memory that a result would keep): the
+ * is not of that kind (another dtype, no elements, more than memory has, arguments that are refused, an order of memory that a result would keep): the
  * caller then runs the operator's rules, which know the rest.
  */
 #include "native_moves.h"
 
-enum { MOST_MOVED = 1 << 18, MOST_JOINED = 64 };
+enum { MOST_MOVED = 1 << 28, MOST_JOINED = 64 };
 
 static int is_moved(const Array *a) {
     Py_ssize_t n = count_of(a);
@@ -27,7 +27,7 @@ static Array *rows_of(PyObject *tensor) {
 
 /* ---- joined */
 typedef struct {
-    const char *data;
+    Array *array;
     Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS];
 } Part;
 
@@ -43,7 +43,7 @@ static int parts_of(PyObject *tensors, Part *parts, int *nd, int *k) {
         if ((all += count_of(a)) > MOST_MOVED) return 0;
         *nd = a->nd;
         *k = kind(a);
-        parts[i].data = a->data;
+        parts[i].array = a;
         memcpy(parts[i].shape, a->shape, sizeof(*a->shape) * (size_t)a->nd);
         memcpy(parts[i].strides, a->strides, sizeof(*a->shape) * (size_t)a->nd);
     }
@@ -76,10 +76,12 @@ static PyObject *joined(const Part *parts, int n, int nd, int k, int dim) {
     if (!r) return NULL;
     memcpy(steps, r->strides, sizeof(*steps) * (size_t)nd);
     char *at = r->data;
+    for (int i = 0; i < n; i++) Py_INCREF(parts[i].array); /* the copies before may let others run */
     for (int i = 0; i < n; i++) {
-        copy_block(at, steps, parts[i].data, parts[i].strides, parts[i].shape, nd, item_sizes[k]);
+        copy_block_of(at, steps, parts[i].array->data, parts[i].strides, parts[i].shape, nd, item_sizes[k], parts[i].array, r);
         at += parts[i].shape[dim] * steps[dim];
     }
+    for (int i = 0; i < n; i++) Py_DECREF(parts[i].array);
     return tensor_of(r);
 }
 
@@ -153,7 +155,7 @@ static PyObject *py_block_diag(PyObject *self, PyObject *args) {
     char *at = r->data;
     for (Py_ssize_t i = 0; i < n; i++) {
         Array *a = strided_of(PySequence_Fast_GET_ITEM(tensors, i));
-        copy_block(at, r->strides, a->data, a->strides, a->shape, 2, item_sizes[k]);
+        copy_block(at, r->strides, a->data, a->strides, a->shape, 2, item_sizes[k]); /* with the GIL: the list stays as it is */
         at += a->shape[0] * r->strides[0] + a->shape[1] * r->strides[1];
     }
     return tensor_of(r);
@@ -175,7 +177,7 @@ static PyObject *py_flip(PyObject *self, PyObject *args) {
         steps[d] = -a->strides[d];
     }
     Array *r = new_array(a->nd, a->shape, kind(a));
-    if (r) copy_block(r->data, r->strides, from, steps, a->shape, a->nd, size_of(a));
+    if (r) copy_block_of(r->data, r->strides, from, steps, a->shape, a->nd, size_of(a), a, r);
     return tensor_of(r);
 }
 
@@ -195,13 +197,12 @@ static PyObject *py_roll(PyObject *self, PyObject *args) {
         n = count_of(a);
     Array *r = new_array(a->nd, a->shape, kind(a));
     if (!r) return NULL;
-    Py_ssize_t first = ((shift % n) + n) % n, block = inner * size_of(a);
-    for (Py_ssize_t o = 0; o < outer; o++) {
-        char *y = r->data + o * n * block;
-        const char *x = a->data + o * n * block;
-        memcpy(y + first * block, x, (size_t)((n - first) * block));
-        memcpy(y, x + (n - first) * block, (size_t)(first * block));
-    }
+    Py_ssize_t first = ((shift % n) + n) % n, size = size_of(a), block = inner * size;
+    Py_ssize_t steps[2] = {n * block, size}, before[2] = {outer, (n - first) * inner}, after[2] = {outer, first * inner};
+    Py_INCREF(a);
+    copy_block_of(r->data + first * block, steps, a->data, steps, before, 2, (int)size, a, r);
+    copy_block_of(r->data, steps, a->data + (n - first) * block, steps, after, 2, (int)size, a, r);
+    Py_DECREF(a);
     return tensor_of(r);
 }
 
@@ -215,7 +216,7 @@ static PyObject *py_channel_shuffle(PyObject *self, PyObject *args) {
     Py_ssize_t each = a->shape[1] / groups, block = a->strides[1];
     Py_ssize_t shape[4] = {a->shape[0], each, groups, block / size_of(a)};
     Py_ssize_t from[4] = {a->strides[0], block, each * block, size_of(a)}, to[4] = {a->strides[0], groups * block, block, size_of(a)};
-    copy_block(r->data, to, a->data, from, shape, 4, size_of(a));
+    copy_block_of(r->data, to, a->data, from, shape, 4, size_of(a), a, r);
     return tensor_of(r);
 }
 
@@ -239,7 +240,7 @@ static PyObject *shuffled_pixels(PyObject *args, int out) {
     Py_ssize_t area = rows * columns * size, wide = columns * f * size;
     Py_ssize_t all[6] = {batch * channels, f, f, rows, columns, 0};
     Py_ssize_t many[5] = {f * f * area, f * area, area, columns * size, size}, large[5] = {f * f * area, wide, size, f * wide, f * size};
-    copy_block(r->data, out ? large : many, a->data, out ? many : large, all, 5, (int)size);
+    copy_block_of(r->data, out ? large : many, a->data, out ? many : large, all, 5, (int)size, a, r);
     return tensor_of(r);
 }
 
@@ -247,27 +248,40 @@ static PyObject *py_pixel_shuffle(PyObject *self, PyObject *args) { return shuff
 static PyObject *py_pixel_unshuffle(PyObject *self, PyObject *args) { return shuffled_pixels(args, 0); }
 
 /* ---- triangles and diagonals */
+typedef struct {
+    const char *x;
+    char *y;
+    Py_ssize_t rows, columns, size, offset;
+    int upper;
+} Triangle;
+
+static void triangle_rows(long first, long last, void *const *arguments) {
+    const Triangle *t = arguments[0];
+    for (Py_ssize_t k = first; k < last; k++) {
+        Py_ssize_t cut = k % t->rows + t->offset + !t->upper; /* columns before it are below the diagonal */
+        cut = cut < 0 ? 0 : cut > t->columns ? t->columns : cut;
+        char *y = t->y + k * t->columns * t->size;
+        const char *x = t->x + k * t->columns * t->size;
+        Py_ssize_t left = cut * t->size, right = (t->columns - cut) * t->size;
+        if (t->upper) {
+            memset(y, 0, (size_t)left);
+            copy_bytes(y + left, x + left, (size_t)right);
+        } else {
+            copy_bytes(y, x, (size_t)left);
+            memset(y + left, 0, (size_t)right);
+        }
+    }
+}
+
 static PyObject *triangle(PyObject *args, int upper) {
     Array *a = rows_of(argument(args, 0));
     Py_ssize_t offset;
     NONE_UNLESS(a && a->nd >= 2 && integer_of(argument(args, 1), &offset));
     Array *r = new_array(a->nd, a->shape, kind(a));
     if (!r) return NULL;
-    Py_ssize_t rows = a->shape[a->nd - 2], columns = a->shape[a->nd - 1], size = size_of(a), all = count_of(a) / columns;
-    for (Py_ssize_t k = 0; k < all; k++) {
-        Py_ssize_t cut = k % rows + offset + !upper; /* columns before it are below the diagonal */
-        cut = cut < 0 ? 0 : cut > columns ? columns : cut;
-        char *y = r->data + k * columns * size;
-        const char *x = a->data + k * columns * size;
-        Py_ssize_t left = cut * size, right = (columns - cut) * size;
-        if (upper) {
-            memset(y, 0, (size_t)left);
-            memcpy(y + left, x + left, (size_t)right);
-        } else {
-            memcpy(y, x, (size_t)left);
-            memset(y + left, 0, (size_t)right);
-        }
-    }
+    Triangle job = {a->data, r->data, a->shape[a->nd - 2], a->shape[a->nd - 1], size_of(a), offset, upper};
+    void *const arguments[] = {&job};
+    over_parts(triangle_rows, count_of(a) / job.columns, count_of(a), arguments, a, r, NULL);
     return tensor_of(r);
 }
 
@@ -317,7 +331,7 @@ static PyObject *py_diagonal_scatter(PyObject *self, PyObject *args) {
     NONE_UNLESS(source->shape[0] == n);
     Array *r = new_array(2, a->shape, kind(a));
     if (!r) return NULL;
-    memcpy(r->data, a->data, (size_t)(count_of(a) * size_of(a)));
+    copy_bytes(r->data, a->data, (size_t)(count_of(a) * size_of(a)));
     copy_run(r->data + row * a->strides[0] + column * a->strides[1], a->strides[0] + a->strides[1], source->data, source->strides[0], n, size_of(a));
     return tensor_of(r);
 }
@@ -362,7 +376,7 @@ static PyObject *py_constant_pad(PyObject *self, PyObject *args) {
     repeat(r->data, number, all, size);
     char *at = r->data;
     for (int i = 0; i < n; i += 2) at += pad[i] * r->strides[a->nd - 1 - i / 2];
-    copy_block(at, r->strides, a->data, a->strides, a->shape, a->nd, size);
+    copy_block_of(at, r->strides, a->data, a->strides, a->shape, a->nd, size, a, r);
     return tensor_of(r);
 }
 
@@ -388,6 +402,25 @@ static void pad_block(char *y, const Py_ssize_t *to, const Py_ssize_t *wide, con
     }
 }
 
+typedef struct {
+    Array *from, *to;
+    const Py_ssize_t *low;
+    int spatial, reflects;
+} Frame;
+
+/* Pictures `first` to `last`. */
+static void frame_part(long first, long last, void *const *arguments) {
+    const Frame *f = arguments[0];
+    int lead = f->to->nd - f->spatial;
+    Py_ssize_t of_x = size_of(f->from), of_y = of_x;
+    for (int d = lead; d < f->to->nd; d++) {
+        of_x *= f->from->shape[d];
+        of_y *= f->to->shape[d];
+    }
+    for (long k = first; k < last; k++)
+        pad_block(f->to->data + k * of_y, f->to->strides, f->to->shape, f->from->data + k * of_x, f->from, lead, f->low, f->reflects);
+}
+
 static PyObject *shown_around(PyObject *args, int spatial, int reflects) {
     Array *a = rows_of(argument(args, 0));
     NONE_UNLESS(a && kind(a) != BOOL && (a->nd == spatial + 1 || a->nd == spatial + 2));
@@ -405,7 +438,12 @@ static PyObject *shown_around(PyObject *args, int spatial, int reflects) {
         all *= shape[d];
     }
     Array *r = new_array(a->nd, shape, kind(a));
-    if (r) pad_block(r->data, r->strides, shape, a->data, a, 0, low, reflects);
+    if (!r) return NULL;
+    Frame job = {a, r, low, spatial, reflects};
+    Py_ssize_t pictures = 1;
+    for (int d = 0; d < a->nd - spatial; d++) pictures *= a->shape[d];
+    void *const arguments[] = {&job};
+    over_parts(frame_part, pictures, all, arguments, a, r, NULL);
     return tensor_of(r);
 }
 
@@ -417,6 +455,18 @@ static PyObject *py_replicate2(PyObject *self, PyObject *args) { return shown_ar
 static PyObject *py_replicate3(PyObject *self, PyObject *args) { return shown_around(args, 3, 0); }
 
 /* ---- parts */
+#define COMPLEX_PART(type, suffix)                                                       \
+    static void complex_part_##suffix(long first, long last, void *const *arguments) {    \
+        type *restrict y = arguments[0];                                                  \
+        const type *restrict a = arguments[1], *restrict b = arguments[2];                \
+        for (long i = first; i < last; i++) {                                             \
+            y[2 * i] = a[i];                                                              \
+            y[2 * i + 1] = b[i];                                                          \
+        }                                                                                 \
+    }
+COMPLEX_PART(float, f32)
+COMPLEX_PART(double, f64)
+
 /* complex.default: real and imaginary parts, row-major and of one shape. */
 static PyObject *py_complex(PyObject *self, PyObject *args) {
     if (!PyObject_HasAttr(argument(args, 0), array_name) || !PyObject_HasAttr(argument(args, 1), array_name)) Py_RETURN_NONE;
@@ -425,15 +475,15 @@ static PyObject *py_complex(PyObject *self, PyObject *args) {
     NONE_UNLESS(!a->nd || !memcmp(a->shape, b->shape, sizeof(*a->shape) * (size_t)a->nd));
     Array *r = new_array(a->nd, a->shape, kind(a) == F32 ? C64 : C128);
     if (!r) return NULL;
-    int size = size_of(a);
-    copy_run(r->data, 2 * size, a->data, size, count_of(a), size);
-    copy_run(r->data + size, 2 * size, b->data, size, count_of(a), size);
+    void *const arguments[] = {r->data, a->data, b->data};
+    over_parts(kind(a) == F32 ? complex_part_f32 : complex_part_f64, count_of(a), count_of(a), arguments, a, b, r);
     return tensor_of(r);
 }
 
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"cat.default", py_cat, METH_O, NULL},
     {"stack.default", py_stack, METH_O, NULL},
     {"hstack.default", py_hstack, METH_O, NULL},

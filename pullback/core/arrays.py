@@ -14,6 +14,7 @@ import numpy as np
 
 from .cupy_library import load, loaded, place
 from .device import device
+from .extension import extension
 from .threads import run_all, thread_count
 
 LARGE = 1 << 17  # elements; below this a thread costs more than it saves
@@ -64,6 +65,8 @@ def to_device(array, where: device):
     return place(array, where)
 
 
+_move = getattr(extension("_places"), "move", None)  # copies by tiles between two orders of memory
+TURNED = 1024  # elements; below this the array library's way is as short
 TOGETHER = 8  # copies on a device that are worth a kernel
 
 
@@ -102,6 +105,9 @@ def assign(out, value) -> None:
         value = to_host(value)
     elif not host and isinstance(value, np.ndarray):
         value = library_of(out).asarray(value)
+    elif host and out.size >= TURNED and not (out.flags.c_contiguous and value.flags.c_contiguous):
+        if _move is not None and _move(out, value, out.itemsize):
+            return
     out[...] = value
 
 

@@ -55,21 +55,162 @@ static inline void repeat(char *y, const char *value, i64 count, int size) {
 static inline void copy_run(char *y, Py_ssize_t to, const char *x, Py_ssize_t from, Py_ssize_t n, int size) {
     if (to == size && from == size)
         memcpy(y, x, (size_t)(n * size));
-    else if (size == 4 && to == 4 && from == -4)
-        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * 4, x - i * 4, 4);
-    else if (size == 4)
+    else if (size == 4 && to == 4 && from == -4) {
+        int *restrict into = (int *)y;
+        const int *restrict last = (const int *)x - (n - 1);
+        for (Py_ssize_t i = 0; i < n; i++) into[i] = last[n - 1 - i];
+    } else if (size == 4)
         for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, 4);
     else if (size == 8)
         for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, 8);
+    else if (size == 2)
+        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, 2);
+    else if (size == 1)
+        for (Py_ssize_t i = 0; i < n; i++) y[i * to] = x[i * from];
     else
         for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, (size_t)size);
 }
 
-static inline void copy_block(char *y, const Py_ssize_t *to, const char *x, const Py_ssize_t *from, const Py_ssize_t *shape, int nd, int size) {
+static inline void copy_few(char *y, const Py_ssize_t *to, const char *x, const Py_ssize_t *from, const Py_ssize_t *shape, int nd, int size) {
     if (nd == 0)
         memcpy(y, x, (size_t)size);
     else if (nd == 1)
         copy_run(y, to[0], x, from[0], shape[0], size);
     else
-        for (Py_ssize_t i = 0; i < shape[0]; i++) copy_block(y + i * to[0], to + 1, x + i * from[0], from + 1, shape + 1, nd - 1, size);
+        for (Py_ssize_t i = 0; i < shape[0]; i++) copy_few(y + i * to[0], to + 1, x + i * from[0], from + 1, shape + 1, nd - 1, size);
+}
+
+/* A copy whose dimensions are in the order of the target's memory. `turned`: the last but one is the nearest in the source's memory, and
+ * the last two go by tiles: whole lines of the source are read, whole lines of the target written. */
+typedef struct {
+    char *y;
+    const char *x;
+    int nd, size, turned, split;
+    Py_ssize_t shape[MOST_DIMS], to[MOST_DIMS], from[MOST_DIMS];
+} Move;
+
+enum { TILE = 32, FEW = 256 };
+
+/* TILE rows of TILE elements of four bytes, to where their columns are rows. */
+static inline void turn_tile(char *y, Py_ssize_t to, const char *tile) {
+#if defined(__SSE2__)
+    typedef int Four __attribute__((vector_size(16)));
+    for (int b = 0; b < TILE; b += 4)
+        for (int a = 0; a < TILE; a += 4) {
+            Four r[4], low, high, left, right;
+            for (int i = 0; i < 4; i++) memcpy(&r[i], tile + ((a + i) * TILE + b) * 4, 16);
+            low = __builtin_shuffle(r[0], r[1], (Four){0, 4, 1, 5}), high = __builtin_shuffle(r[2], r[3], (Four){0, 4, 1, 5});
+            left = __builtin_shuffle(r[0], r[1], (Four){2, 6, 3, 7}), right = __builtin_shuffle(r[2], r[3], (Four){2, 6, 3, 7});
+            r[0] = __builtin_shuffle(low, high, (Four){0, 1, 4, 5}), r[1] = __builtin_shuffle(low, high, (Four){2, 3, 6, 7});
+            r[2] = __builtin_shuffle(left, right, (Four){0, 1, 4, 5}), r[3] = __builtin_shuffle(left, right, (Four){2, 3, 6, 7});
+            for (int i = 0; i < 4; i++) memcpy(y + (b + i) * to + a * 4, &r[i], 16);
+        }
+#else
+    for (int b = 0; b < TILE; b++) copy_run(y + b * to, 4, tile + b * 4, TILE * 4, TILE, 4);
+#endif
+}
+
+static inline void copy_turned(const Move *m, char *y, const char *x) {
+    const int d = m->nd - 2, size = m->size;
+    char tile[TILE * TILE * 16] __attribute__((aligned(64)));
+    for (Py_ssize_t i = 0; i < m->shape[d + 1]; i += TILE)
+        for (Py_ssize_t j = 0; j < m->shape[d]; j += TILE) {
+            Py_ssize_t rows = m->shape[d + 1] - i < TILE ? m->shape[d + 1] - i : TILE, columns = m->shape[d] - j < TILE ? m->shape[d] - j : TILE;
+            const char *from = x + i * m->from[d + 1] + j * m->from[d];
+            char *to = y + i * m->to[d + 1] + j * m->to[d];
+            for (Py_ssize_t a = 0; a < rows; a++) copy_run(tile + a * TILE * size, size, from + a * m->from[d + 1], m->from[d], columns, size);
+            if (size == 4 && rows == TILE && columns == TILE && m->to[d + 1] == 4)
+                turn_tile(to, m->to[d], tile);
+            else
+                for (Py_ssize_t b = 0; b < columns; b++) copy_run(to + b * m->to[d], m->to[d + 1], tile + b * size, TILE * size, rows, size);
+        }
+}
+
+static inline void copy_from(const Move *m, char *y, const char *x, int d) {
+    if (m->turned && d == m->nd - 2)
+        copy_turned(m, y, x);
+    else if (d + 1 >= m->nd)
+        copy_few(y, m->to + d, x, m->from + d, m->shape + d, m->nd - d, m->size);
+    else
+        for (Py_ssize_t i = 0; i < m->shape[d]; i++) copy_from(m, y + i * m->to[d], x + i * m->from[d], d + 1);
+}
+
+static inline void copy_part(long first, long last, void *const *arguments) {
+    Move m = *(const Move *)arguments[0];
+    if (m.nd) {
+        m.y += first * m.to[m.split];
+        m.x += first * m.from[m.split];
+        m.shape[m.split] = last - first;
+    }
+    copy_from(&m, m.y, m.x, 0);
+}
+
+static inline Py_ssize_t distance(Py_ssize_t step) { return step < 0 ? -step : step; }
+
+static inline void put_dim(Move *m, int at, Py_ssize_t shape, Py_ssize_t to, Py_ssize_t from) {
+    m->shape[at] = shape;
+    m->to[at] = to;
+    m->from[at] = from;
+}
+
+/* Dimensions by falling steps of the target, those that go on in both memories as one. */
+static inline void order_dims(Move *m, const Py_ssize_t *to, const Py_ssize_t *from, const Py_ssize_t *shape, int nd) {
+    m->nd = 0;
+    for (int d = 0; d < nd; d++) {
+        if (shape[d] == 1) continue;
+        int at = m->nd++;
+        for (; at && distance(m->to[at - 1]) < distance(to[d]); at--) put_dim(m, at, m->shape[at - 1], m->to[at - 1], m->from[at - 1]);
+        put_dim(m, at, shape[d], to[d], from[d]);
+    }
+    int last = 0;
+    for (int d = 1; d < m->nd; d++)
+        if (m->to[last] == m->shape[d] * m->to[d] && m->from[last] == m->shape[d] * m->from[d])
+            put_dim(m, last, m->shape[last] * m->shape[d], m->to[d], m->from[d]);
+        else
+            put_dim(m, ++last, m->shape[d], m->to[d], m->from[d]);
+    m->nd = m->nd ? last + 1 : 0;
+}
+
+/* Where the source's nearest dimension is not the target's, it becomes the last but one. */
+static inline void find_turn(Move *m) {
+    int near = m->nd - 1;
+    for (int d = 0; d < m->nd; d++)
+        if (m->from[d] && distance(m->from[d]) < distance(m->from[near])) near = d;
+    m->turned = m->nd > 1 && near != m->nd - 1 && m->from[m->nd - 1] && m->shape[near] >= 4 && m->shape[m->nd - 1] >= 4 && m->size <= 16;
+    if (!m->turned) return;
+    Py_ssize_t shape = m->shape[near], to = m->to[near], from = m->from[near];
+    for (int d = near; d < m->nd - 2; d++) put_dim(m, d, m->shape[d + 1], m->to[d + 1], m->from[d + 1]);
+    put_dim(m, m->nd - 2, shape, to, from);
+}
+
+/* The arrays whose memory it is are held where the GIL is let go. No memory is read and written. */
+static inline void copy_block_of(char *y, const Py_ssize_t *to, const char *x, const Py_ssize_t *from, const Py_ssize_t *shape, int nd, int size, Array *a,
+                                 Array *b) {
+    i64 count = 1;
+    for (int d = 0; d < nd; d++) count *= shape[d];
+    if (count < FEW) {
+        copy_few(y, to, x, from, shape, nd, size);
+        return;
+    }
+    Move m = {.y = y, .x = x, .size = size};
+    order_dims(&m, to, from, shape, nd);
+    find_turn(&m);
+    for (int d = 1; d < m.nd; d++)
+        if (m.shape[d] > m.shape[m.split]) m.split = d;
+    void *const arguments[] = {&m};
+    over_parts(copy_part, m.nd ? m.shape[m.split] : 1, a ? count : 0, arguments, a, b, NULL);
+}
+
+static inline void copy_block(char *y, const Py_ssize_t *to, const char *x, const Py_ssize_t *from, const Py_ssize_t *shape, int nd, int size) {
+    copy_block_of(y, to, x, from, shape, nd, size, NULL, NULL);
+}
+
+/* Bytes that lie one after the other in both memories. */
+static inline void copy_bytes_part(long first, long last, void *const *arguments) {
+    copy_bytes((char *)arguments[0] + first, (const char *)arguments[1] + first, (size_t)(last - first));
+}
+
+static inline void copy_bytes_of(Array *y, Array *x, size_t n) {
+    void *const arguments[] = {y->data, x->data};
+    over_parts(copy_bytes_part, (i64)n, (i64)n / 4, arguments, x, y, NULL);
 }

@@ -13,30 +13,64 @@ static void NAME(combine)(T *y, const T *x, const i64 *at, const i64 *from, i64 
     }
 }
 
-/* Blocks of `inner` elements: y[o, at[k], :] += x[o, k, :] for y of (outer, n, inner) and x of (outer, many, inner). */
-static void NAME(add_blocks)(T *y, const T *x, const i64 *at, i64 outer, i64 n, i64 many, i64 inner) {
-    for (i64 o = 0; o < outer; o++)
-        for (i64 k = 0; k < many; k++) {
-            T *into = y + (o * n + at[k]) * inner;
-            const T *from = x + (o * many + k) * inner;
-            for (i64 i = 0; i < inner; i++) into[i] = (T)(into[i] + from[i]);
+#define LARGER_OF(y, v) (!IS_NAN(y) && (IS_NAN(v) || (v) > (y)) ? (v) : (y))
+#define SMALLER_OF(y, v) (!IS_NAN(y) && (IS_NAN(v) || (v) < (y)) ? (v) : (y))
+/* One statement for each way to combine: `RUN(value)`, of the element `y` that is there and `v` that comes. */
+#define EACH_WAY(how)                                     \
+    if (how == SET)                                       \
+        RUN(v)                                            \
+    else if (how == SUM)                                  \
+        RUN((T)(y + v))                                   \
+    else if (how == PRODUCT)                              \
+        RUN((T)(y * v))                                   \
+    else if (how == LARGEST)                              \
+        RUN(LARGER_OF(y, v))                              \
+    else                                                  \
+        RUN(SMALLER_OF(y, v))
+
+/* Columns `left` to `right` of blocks of `inner` elements: y[o, at[k], :] combined with x[o, k, :], y of (outer, n, inner), x of (outer, many, inner). */
+CLONED static void NAME(combine_blocks)(T *to, const T *from, const i64 *at, Blocks b, i64 left, i64 right, int how) {
+#define RUN(value)                                                                            \
+    for (i64 o = 0; o < b.outer; o++)                                                         \
+        for (i64 k = 0; k < b.many; k++) {                                                    \
+            T *restrict into = to + (o * b.n + at[k]) * b.inner;                              \
+            const T *restrict x = from + (o * b.many + k) * b.inner;                          \
+            for (i64 i = left; i < right; i++) {                                              \
+                T y = into[i], v = x[i];                                                      \
+                (void)y;                                                                      \
+                into[i] = value;                                                              \
+            }                                                                                 \
         }
+    EACH_WAY(how)
+#undef RUN
 }
 
-/* The same, combined as `how` says. */
-static void NAME(combine_blocks)(T *y, const T *x, const i64 *at, i64 outer, i64 n, i64 many, i64 inner, int how) {
-    for (i64 o = 0; o < outer; o++)
-        for (i64 k = 0; k < many; k++) {
-            T *into = y + (o * n + at[k]) * inner;
-            const T *from = x + (o * many + k) * inner;
-            for (i64 i = 0; i < inner; i++) {
-                if (how == PRODUCT)
-                    into[i] = (T)(into[i] * from[i]);
-                else if (!IS_NAN(into[i]) && (IS_NAN(from[i]) || (how == LARGEST ? from[i] > into[i] : from[i] < into[i])))
-                    into[i] = from[i];
-            }
-        }
+/* The same where each element has a place of its own: y[o, at[o, k, i], i] combined with x[o, k, i]. */
+static void NAME(combine_each)(T *to, const T *from, const i64 *at, Blocks b, i64 left, i64 right, int how) {
+#define RUN(value)                                                                            \
+    for (i64 o = 0; o < b.outer; o++, to += b.n * b.inner) {                                  \
+        if (b.inner == 1)                                                                     \
+            for (i64 k = 0; k < b.many; k++) {                                                \
+                T *into = to + at[k], y = *into, v = from[k];                                 \
+                (void)y;                                                                      \
+                *into = value;                                                                \
+            }                                                                                 \
+        else                                                                                  \
+            for (i64 k = 0; k < b.many; k++)                                                  \
+                for (i64 i = left; i < right; i++) {                                          \
+                    T *into = to + at[k * b.inner + i] * b.inner + i, y = *into, v = from[k * b.inner + i]; \
+                    (void)y;                                                                  \
+                    *into = value;                                                            \
+                }                                                                             \
+        at += b.many * b.inner;                                                               \
+        from += b.many * b.inner;                                                             \
+    }
+    EACH_WAY(how)
+#undef RUN
 }
+#undef EACH_WAY
+#undef LARGER_OF
+#undef SMALLER_OF
 
 /* The first of each run of equal elements, for each element its run, for each run its length; how many runs there are. */
 static i64 NAME(runs)(const T *x, i64 n, T *first, i64 *run, i64 *length) {

@@ -78,3 +78,135 @@ def test_vectors_with_many_products(dtype):
     assert compare(operator_of("outer.default"), (u, v))
     assert compare(operator_of("addr.default"), (y, u, v, 1, 2), 1e-5)
     assert compare(operator_of("addr.default"), (y, u, v, 0, 1), 1e-5)
+
+
+def plain(shape: tuple, dtype=torch.float32):
+    return numbers(np.random.default_rng(3), shape, dtype, False)
+
+
+# ---- elements that are moved
+ORDERS = {
+    "turned": lambda x: x.t(), "backwards": lambda x: x.flip(0).t(), "steps": lambda x: x.t()[::2, ::3], "rows": lambda x: x[3:, 5:],
+    "three": lambda x: x[:400, :500].reshape(20, 20, 500).permute(2, 0, 1), "repeated": lambda x: x[0].expand(401, -1).t(),
+    "channels": lambda x: x.reshape(-1)[:192_000].reshape(4, 30, 40, 40).permute(0, 2, 3, 1), "few": lambda x: x[:, :3].t(),
+}  # fmt: skip
+
+
+def as_numpy(x):
+    return x.numpy() if x.dtype is not torch.bfloat16 else x.view(torch.int16).numpy()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.bfloat16, torch.complex64, torch.complex128], ids=str)
+@pytest.mark.parametrize("n", [1, 3])
+def test_copies_between_orders_of_memory(order: str, dtype, n: int, threads):
+    threads(n)
+    x = ORDERS[order](plain((401, 503), torch.float64).mul(100).to(dtype))
+    expected = np.array(as_numpy(x), order="C")
+    assert np.array_equal(as_numpy(x.contiguous()), expected) and x.contiguous().is_contiguous()
+    y = torch.zeros(x.shape, dtype=dtype)
+    assert np.array_equal(as_numpy(y.copy_(x)), expected)
+    z = torch.zeros(tuple(reversed(x.shape)), dtype=dtype).permute(*reversed(range(x.ndim)))
+    z.copy_(y)
+    assert np.array_equal(as_numpy(z), expected)
+
+
+def test_copies_of_memory_that_is_written():
+    x = torch.arange(250_000.0).reshape(500, 500)
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        x.copy_(x.t())
+    assert x[0, 1] == 1
+    flat = torch.arange(200_000.0)
+    flat[1:].copy_(flat[:-1].clone())
+    assert flat[1] == 0 and flat[-1] == 199_998
+
+
+MOVED = {
+    "cat.default": lambda x: ((x, x * 2, x[:3]), 0), "stack.default": lambda x: ((x, x * 2), -1), "hstack.default": lambda x: ((x, x),),
+    "flip.default": lambda x: (x, (1,)), "roll.default": lambda x: (x, (-3,), (1,)), "tril.default": lambda x: (x, 3), "triu.default": lambda x: (x, -7),
+    "diag_embed.default": lambda x: (x[:2, :300].clone(), 1, -2, -1), "constant_pad_nd.default": lambda x: (x, (1, 2, 0, 3), 0),
+    "diagonal_scatter.default": lambda x: (x, x.diagonal(5) * 2, 5, 0, 1),
+    "channel_shuffle.default": lambda x: (x[:400, :500].reshape(2, 50, 8, -1), 5), "pixel_shuffle.default": lambda x: (x[:400, :500].reshape(2, 100, 4, -1), 5),
+    "pixel_unshuffle.default": lambda x: (x[:400, :500].clone().reshape(2, 2, 100, 500), 5),
+    "reflection_pad2d.default": lambda x: (x[:400].reshape(8, 5, 10, -1), (1, 2, 3, 1)), "replication_pad1d.default": lambda x: (x, (4, 0)),
+    "as_strided_scatter.default": lambda x: (x, x[:300, :100], (300, 100), (2, 700), None),
+    "clone.default": lambda x: (x, None), "complex.default": lambda x: (x, x * 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", sorted(MOVED))
+@pytest.mark.parametrize("n", [1, 3])
+def test_moves(key: str, n: int, threads):
+    threads(n)
+    taken = 0
+    for dtype in (*DTYPES, torch.complex64):
+        args = MOVED[key](plain((401, 503), torch.float64).mul(50).to(dtype))
+        taken += small.table[key](args) is not None and compare(operator_of(key), args)
+    assert taken, f"{key}: no call is taken"
+
+
+# ---- elements at places
+def places(shape: tuple, high: int):
+    return torch.tensor(np.random.default_rng(4).integers(0, high, size=shape))
+
+
+INDEXED = {
+    "gather.default": lambda x, i, y, d: (x, d, i, False), "scatter.src": lambda x, i, y, d: (x, d, i, y),
+    "scatter_.src": lambda x, i, y, d: (x, d, i, y), "scatter_add.default": lambda x, i, y, d: (x, d, i, y),
+    "scatter_add_.default": lambda x, i, y, d: (x, d, i, y),
+    **{f"scatter_reduce.two {how}": lambda x, i, y, d, how=how: (x, d, i, y, how, True) for how in ("sum", "prod", "amax", "amin")},
+    "index_add.default": lambda x, i, y, d: (x, d, i.select(1 - d, 0), y, 1), "index_add_.default": lambda x, i, y, d: (x, d, i.select(1 - d, 0), y, 1),
+    **{f"index_reduce.default {how}": lambda x, i, y, d, how=how: (x, d, i.select(1 - d, 0), y, how, True) for how in ("prod", "amax", "amin")},
+    "index_copy.default": lambda x, i, y, d: (x, d, torch.randperm(x.shape[d])[: i.shape[d]], y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", sorted(INDEXED))
+@pytest.mark.parametrize("d", [0, 1])
+def test_indices(key: str, d: int, threads):
+    name, taken = key.split()[0], 0
+    for dtype in (*DTYPES, torch.float32):
+        for special in (False, True)[: 1 + dtype.is_floating_point]:
+            x = numbers(np.random.default_rng(5), (401, 503), dtype, special)
+            shape = (301, 503) if d == 0 else (401, 300)
+            index, y = places(shape, x.shape[d]), numbers(np.random.default_rng(6), shape, dtype, special)
+            for n in (1, 3):
+                threads(n)
+                args = INDEXED[key](x.clone(), index.contiguous(), y, d)
+                args = tuple(a.contiguous() if isinstance(a, torch.Tensor) else a for a in args)
+                taken += compare(operator_of(name), args, 1e-5)
+    assert taken, f"{key}: no call is taken"
+
+
+@pytest.mark.parametrize(
+    "key", ["gather.default", "scatter.src", "scatter_.src", "scatter_add_.default", "index_add_.default"]
+)
+def test_indices_that_are_outside_change_nothing(key: str):
+    for bad in (-1, 401, 1 << 40):
+        x, y = plain((401, 503)), plain((301, 503))
+        index = places((301, 503), 401)
+        index[-1, -1] = index[-1, 0] = bad
+        before = x.clone()
+        assert (
+            small.table[key](
+                INDEXED[key](x, index, y, 0) if "add" not in key[:9] else (x, 0, index[:, 0].clone(), y, 1)
+            )
+            is None
+        )
+        assert torch.equal(x, before) and x._version == 0
+
+
+@pytest.mark.parametrize("source", DTYPES, ids=str)
+@pytest.mark.parametrize("target", DTYPES, ids=str)
+def test_casts(source, target, threads):
+    threads(2)
+    for special in (False, True):
+        x = (numbers(np.random.default_rng(7), (401, 503), source, special) * 100).to(source)
+        assert compare(operator_of("_to_copy.default"), (x, target, None, None, None, False, None)) or special
+
+
+def test_masked_scatter():
+    for dtype in DTYPES:
+        x = plain((401, 503), torch.float64).mul(50).to(dtype)
+        args = (x, plain((401, 503)) > 0.5, plain((401 * 503,), torch.float64).mul(20).to(dtype))
+        assert compare(operator_of("masked_scatter.default"), args)
