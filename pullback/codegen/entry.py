@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..ops.lowering.loops import Buffer, Value
+from .landing import Landed
 
 
 @dataclass
@@ -86,9 +87,12 @@ class Memory:
         return found
 
 
-def entry(steps: list[Step], inputs: list[Value], outputs: list[Buffer], offsets: dict, shared: dict) -> str:
+def entry(
+    steps: list[Step], inputs: list[Value], outputs: list[Buffer], offsets: dict, shared: dict, over: Landed
+) -> str:
     """The tables, and the function that runs them."""
-    memory = Memory([*[v.buffer for v in inputs], *outputs], offsets, shared)
+    memory = Memory([*[v.buffer for v in inputs], *outputs], offsets, shared | over.places)
+    written = set(over.places.values())
     places = [memory.pointers(s) for s in steps]
     routines = any(s.routine for s in steps)
     arguments, most = len(memory.arguments), max(map(len, places), default=1)
@@ -103,6 +107,9 @@ def entry(steps: list[Step], inputs: list[Value], outputs: list[Buffer], offsets
         "const int before = begin_products();",
         "const i64 *at = places;",
         f"for (const step_t *s = steps; s < steps + {len(steps)}; s++) {{",
+        *(
+            [] if over.first is None else [f"    if (bad && s == steps + {over.first}) break;"]
+        ),  # nothing is written over yet
         "    at = pointers(at, s->count, base, a);",
         "    BEGUN(s - steps)",
         f"    {RUN_OR_ROUTINE if routines else RUN}",
@@ -117,14 +124,14 @@ def entry(steps: list[Step], inputs: list[Value], outputs: list[Buffer], offsets
         table("const step_t steps", rows),
         table("const i64 places", [", ".join(f"{b}, {n}" for b, n in row) for row in places if row]),
         table("const i64 numbers", [", ".join(map(str, row)) for row in memory.numbers]),
-        table("const i64 expected", [", ".join(map(str, fit(v))) for v in inputs]),
+        table("const i64 expected", [", ".join(map(str, fit(v, v.buffer in written))) for v in inputs]),
         "long entry(void *t, char *arena, long n) {\n" + "\n".join(f"    {line}" for line in lines) + "\n}\n",
     ])  # fmt: skip
 
 
-def fit(v: Value) -> Iterable[int]:
-    """What an array must be like: bytes of an element, then rank, shape and strides in bytes."""
-    return v.dtype.itemsize, len(v.shape), *v.shape, *[s * v.dtype.itemsize for s in v.strides]
+def fit(v: Value, written: bool) -> Iterable[int]:
+    """What an array must be like: bytes of an element (less than none where it is written), then rank, shape and strides in bytes."""
+    return v.dtype.itemsize * (-1 if written else 1), len(v.shape), *v.shape, *[s * v.dtype.itemsize for s in v.strides]
 
 
 def table(name: str, rows: list[str]) -> str:

@@ -11,6 +11,7 @@ What always holds: a step runs after everything it reads; values of other kernel
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Mapping
 
 from ..ops.lowering.expressions import Expr, reindex, rewrite
 from ..ops.lowering.loops import Awaited, Buffer, Call, Compute, Started, Value, locate, split_rows
@@ -24,14 +25,15 @@ MANY = 48  # steps of one kernel that share nothing
 
 
 # ---- inlining
-def inline(steps: list, kept: set[Buffer]) -> list:
-    """Steps with producers written into readers; producers that nobody reads any more are gone. `kept` must be stored."""
+def inline(steps: list, kept: set[Buffer], whole: Container[Buffer] = ()) -> list:
+    """Steps with producers written into readers; producers that nobody reads any more are gone. `kept` must be stored; what is in `whole`
+    is computed once, and read from there."""
     result: list = []
     current: dict[Buffer, Compute] = {}  # the only writer of a buffer, as it is now
     for step in steps:
         if isinstance(step, Compute):
             step = _absorb(step.squeezed(), current, kept)
-            if len(step.buffer.writers) == 1 and step.reduce is None and not step.scatter:
+            if len(step.buffer.writers) == 1 and not step.reduce and not step.scatter and step.buffer not in whole:
                 current[step.buffer] = step
         result.append(step)
     return without_dead(result, kept)
@@ -155,29 +157,34 @@ class Kernel:
             self.inner = step.reduced
 
 
-def group(steps: list, fusing: bool = True, beside: int = 0) -> list[Kernel | Call]:
+def group(
+    steps: list, fusing: bool = True, beside: int = 0, after: Mapping[Buffer, Buffer] | None = None
+) -> list[Kernel | Call]:
     """Kernels and calls in an order in which they can run. Steps of up to `beside` iterations become one kernel with others of
-    the same loops even where they share nothing: where each kernel has its price."""
+    the same loops even where they share nothing: where each kernel has its price. `after`: {buffer: another one, which is read before
+    the first is written}."""
     result: list[Kernel | Call] = []
     home: dict[Buffer, int] = {}  # the last kernel that writes a buffer
+    read: dict[Buffer, int] = {}  # the last one that reads it
     for step in steps:
-        if isinstance(step, Call):
-            result.append(step)
-            home |= dict.fromkeys(step.writes(), len(result) - 1)
-            continue
-        place, apart = _place(step, result, home) if fusing else (None, [])
-        if place is None and fusing and math.prod(step.dims) <= beside:
-            place = _place_beside(step, result, home)
+        place = None
+        if not isinstance(step, Call):
+            earliest = max((home[b] for b in step.reads() if b in home), default=-1)
+            if after and step.buffer in after:
+                earliest = max(earliest, read.get(after[step.buffer], -1))
+            place, apart = _place(step, result, earliest) if fusing else (None, [])
+            if place is None and fusing and math.prod(step.dims) <= beside:
+                place = _place_beside(step, result, earliest)
         if place is None:
-            result.append(Kernel(step, apart))
+            result.append(step if isinstance(step, Call) else Kernel(step, apart))
             place = len(result) - 1
-        home[step.buffer] = place
+        home |= dict.fromkeys(step.writes(), place)
+        read |= {b: max(place, read.get(b, -1)) for b in step.reads()}
     return result
 
 
-def _place(step: Compute, result: list, home: dict[Buffer, int]) -> tuple[int | None, list[tuple[int, str]]]:
-    """The kernel that takes a step in, if one does; and why those do not that were asked."""
-    earliest = max((home[b] for b in step.reads() if b in home), default=-1)
+def _place(step: Compute, result: list, earliest: int) -> tuple[int | None, list[tuple[int, str]]]:
+    """The kernel that takes a step in, if one does; and why those do not that were asked. It may not come before kernel `earliest`."""
     candidates = [earliest] if earliest >= 0 else []
     reads = step.reads()
     for n in range(len(result) - 1, max(earliest, len(result) - WINDOW - 1), -1):
@@ -193,9 +200,8 @@ def _place(step: Compute, result: list, home: dict[Buffer, int]) -> tuple[int | 
     return None, apart
 
 
-def _place_beside(step: Compute, result: list, home: dict[Buffer, int]) -> int | None:
-    """A kernel of the same loops that can run a step too, though it has nothing to do with it."""
-    earliest = max((home[b] for b in step.reads() if b in home), default=-1)
+def _place_beside(step: Compute, result: list, earliest: int) -> int | None:
+    """A kernel of the same loops, after `earliest`, that can run a step too, though it has nothing to do with it."""
     for n in range(len(result) - 1, max(earliest, len(result) - FAR - 1), -1):
         kernel = result[n]
         if _closed(step, kernel) or list(step.dims) != kernel.dims or len(kernel.steps) >= MANY:

@@ -177,13 +177,14 @@ def overwrites(nest: Nest, dying: set[Buffer], free: set[Buffer]) -> dict[Buffer
         if target not in nest.stored or target not in free or s.reduce or s.scatter or target in result.values():
             continue
         for old in sorted(dying - set(result), key=lambda b: b.name):
-            if old.dtype is target.dtype and old.size == target.size and _same_elements(nest, old, target, s):
+            alike = old.dtype is target.dtype and old.size == target.size and id(s) not in nest.rows
+            if alike and same_elements(nest, old, target, s):
                 result[old] = target
                 break
     return result
 
 
-def _same_elements(nest: Nest, old: Buffer, target: Buffer, writer) -> bool:
+def same_elements(nest: Nest, old: Buffer, target: Buffer, writer) -> bool:
     """Whether each element of one buffer is read where, and no later than when, the other is written."""
     written = False
     late: set[Buffer] = set()  # what may be computed again in a later phase, and would read the old buffer then
@@ -196,7 +197,7 @@ def _same_elements(nest: Nest, old: Buffer, target: Buffer, writer) -> bool:
         if reads and s.buffer not in nest.stored:
             late.add(s.buffer)
         written = written or s is writer
-    return id(writer) not in nest.rows
+    return True
 
 
 def bytes_of(b: Buffer) -> int:

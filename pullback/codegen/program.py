@@ -19,6 +19,7 @@ from ..graph.module import GraphModule
 from ..graph.node import Node, map_arg
 from ..runtime.build import CompileFailed, NoCompiler, afterwards, compiler
 from ..runtime.cpu import readable
+from .landing import landings
 from .overlap import overlapped
 from .runner import runner
 from .segment import Operators, Segment
@@ -36,7 +37,7 @@ class Native:
 
     def __init__(self, module: GraphModule):
         self.module = module
-        self.stages, why = stages_of(module.graph)
+        self.stages, why = stages_of(module.graph, landings(module))
         self.segments = [s for s in self.stages if isinstance(s, Segment)]
         self.fallbacks = [str(n.target) for s in self.stages if isinstance(s, Operators) for n in s.nodes]
         self.reasons = {n.name: why[n] for s in self.stages if isinstance(s, Operators) for n in s.nodes}

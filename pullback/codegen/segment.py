@@ -27,6 +27,7 @@ from ..ops.lowering.loops import Awaited, Buffer, Engine, Routine, Started, Valu
 from ..ops.system.operator import Operator, find
 from ..runtime.build import begin
 from ..runtime.cpu import Library
+from .landing import buffers_of
 from .lower import Lowering
 from .runner import room
 from .source import write
@@ -108,7 +109,13 @@ class Segment:
     one_call = True  # whether a graph that is one segment can be called by a function written for it: see `runner`
     dying: Sequence[Node] = ()  # values that nobody needs after it
 
-    def __init__(self, nodes: list[Node], wanted: list[Node], lowered: Lowering | None = None):
+    def __init__(
+        self,
+        nodes: list[Node],
+        wanted: list[Node],
+        lowered: Lowering | None = None,
+        landing: dict[Node, Node] | None = None,
+    ):
         self.nodes, self.wanted = nodes, wanted
         self.library: Library | None = None
         self.building: Callable[[], Any] | None = None  # waits for the compiler
@@ -123,9 +130,13 @@ class Segment:
         ]  # sequences of values, taken apart elsewhere
         fed = {values[n].buffer for n in self.given}
         result = list(dict.fromkeys(values[n].buffer for n in self.results if values[n].buffer not in fed))
+        # results that may be written over inputs
+        self.landing = buffers_of(landing, values, self.results, self.given) if landing else {}
         self.source = self.write(lowering.steps, [values[n] for n in self.given], result, settings.max_fusion)
-        self.makers = [Maker(b, [values[n] for n in self.results if values[n].buffer is b]) for b in result]
-        self.places = [place_of(values[n], self.given, values, self.makers) for n in self.results]
+        over: dict[Buffer, Buffer] = getattr(self.source, "landed", {})
+        made = [b for b in result if b not in over]
+        self.makers = [Maker(b, [values[n] for n in self.results if values[n].buffer is b]) for b in made]
+        self.places = [place_of(values[n], self.given, values, self.makers, over) for n in self.results]
         self.rooms: list = []  # arenas that no call is using
         self.threads: Callable | None = (lambda: settings.cpp.threads) if settings.cpp.threads > 0 else None
         self.empty = not lowering.steps
@@ -137,7 +148,7 @@ class Segment:
         self.buffers = {n: values[n].buffer for n in nodes if isinstance(values[n], Value)} if listeners else {}
 
     def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Written:
-        return write(steps, inputs, outputs, fusing)
+        return write(steps, inputs, outputs, fusing, self.landing)
 
     def begin(self) -> Callable[[], Any]:
         """Let the compiler begin; what comes back, and `build`, wait for it."""
@@ -260,8 +271,12 @@ def is_dense(v: Value) -> bool:
     return True
 
 
-def place_of(v: Value, given: list[Node], values: dict, makers: list[Maker]) -> tuple[str, int, Value | None]:
-    """What a result is: ("given" or "made", number, the window on it or None)."""
+def place_of(
+    v: Value, given: list[Node], values: dict, makers: list[Maker], over: dict[Buffer, Buffer]
+) -> tuple[str, int, Value | None]:
+    """What a result is: ("given" or "made", number, the window on it or None). `over`: what lies where an input was."""
+    if v.buffer in over:
+        return "given", next(k for k, n in enumerate(given) if values[n].buffer is over[v.buffer]), None
     for k, n in enumerate(given):
         source = values[n]
         if source.buffer is v.buffer:

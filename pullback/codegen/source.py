@@ -15,6 +15,7 @@ from ..ops.lowering.loops import Awaited, Buffer, Call, Product, Routine, Sort, 
 from .describe import describe
 from .entry import Step, entry
 from .fuse import Kernel, group, inline
+from .landing import landed, sooner
 from .memory import in_use, lifetimes, overwrites, plan
 from .printers.c import Printed, Printer
 from .printers.c_complex import COMPLEX
@@ -23,6 +24,7 @@ from .printers.c_scalars import C_TYPES
 from .printers.c_sorts import sort_routines
 from .schedule import Nest, schedule
 
+NUMBERS = 1  # elements up to which steps that share nothing are one kernel
 BLOCK_OF_PRODUCT = 32  # rows, or columns, of a product: threads share products by blocks
 WORK_OF_SORT = 1 << 12  # elements that are worth another thread
 WORK_OF_PRODUCT = 1 << 20  # multiplications that are worth another thread
@@ -36,6 +38,7 @@ class Source:
     functions: list[str]
     inputs: list[Value]
     outputs: list[Buffer]
+    landed: dict[Buffer, Buffer]  # outputs that lie in the memory of inputs, and so are none of `outputs`
     arena: int
     kernels: list[str]
     calls: list[Step]  # that run them
@@ -49,11 +52,18 @@ class Source:
         return next((f for f in self.functions if name in f), str(self.calls[k]))
 
 
-def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> Source:
-    """The C file of some steps. `inputs` are the values given, each on a buffer of its own."""
-    kept = set(outputs)
-    steps = inline(steps, kept) if fusing else [s.squeezed() if not isinstance(s, Call) else s for s in steps]
-    order = group(steps, fusing)
+def write(
+    steps: list,
+    inputs: list[Value],
+    outputs: list[Buffer],
+    fusing: bool = True,
+    landing: dict[Buffer, Buffer] | None = None,
+) -> Source:
+    """The C file of some steps. `inputs` are the values given, each on a buffer of its own. `landing`: outputs that may be written over
+    inputs."""
+    kept, landing = set(outputs), landing or {}
+    steps = inline(steps, kept, landing) if fusing else [s.squeezed() if not isinstance(s, Call) else s for s in steps]
+    order = group(sooner(steps, landing), fusing, NUMBERS, landing)
     readers = readers_of(order)
     bad = Buffer("bad", dtypes.int32, 1, "flag")
     printed: list[Printed | Call] = []
@@ -70,19 +80,20 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
         printed.append(result)
         flow.append((nest.stored, {b for b in result.buffers if b is not bad} - nest.stored))
     given = {v.buffer for v in inputs}
-    shared = _shared(flow, nests, given, kept)
+    over = landed(landing, order, flow, nests)
+    shared = _shared(flow, nests, given, kept, set(over.places))
     flow = [tuple({shared.get(b, b) for b in side} for side in step) for step in flow]  # type: ignore[misc]
     offsets, arena = plan(flow, given | kept)
     routines = list(dict.fromkeys(p.routine for p in printed if isinstance(p, (Started, Awaited))))
     functions, calls = _steps(printed, bad, routines)
+    outputs = [b for b in outputs if b not in over.places]
     numbers = COMPLEX if any(b.dtype.is_complex for sides in flow for side in sides for b in side) else ""
     sorts = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
-    text = (
-        PRELUDE + numbers + sorts + "\n" + "\n".join(functions) + "\n" + entry(calls, inputs, outputs, offsets, shared)
-    )
+    text = PRELUDE + numbers + sorts + "\n" + "\n".join(functions) + "\n"
+    text += entry(calls, inputs, outputs, offsets, shared, over)
     return Source(
-        text, functions, inputs, outputs, arena, [describe(item) for item in order], calls, routines, order if listeners else [],
-        in_use(flow, given, kept) if listeners else [],
+        text, functions, inputs, outputs, over.places, arena, [describe(item) for item in order], calls, routines, order if listeners else [],
+        in_use(flow, given | set(over.places), kept) if listeners else [],
     )  # fmt: skip
 
 
@@ -101,13 +112,16 @@ def needed_outside(kernel: Kernel, n: int, readers: dict[Buffer, set[int]], kept
     return {b for b in kernel.written if b in kept or len(b.writers) > 1 or readers.get(b, set()) - {n}}
 
 
-def _shared(flow: list, nests: dict[int, Nest], given: set[Buffer], kept: set[Buffer]) -> dict[Buffer, Buffer]:
-    """Buffers that lie in the memory of another one, which is written where they are read for the last time."""
+def _shared(
+    flow: list, nests: dict[int, Nest], given: set[Buffer], kept: set[Buffer], over: set[Buffer]
+) -> dict[Buffer, Buffer]:
+    """Buffers that lie in the memory of another one, which is written where they are read for the last time. What is in `over` lies where
+    something else was before."""
     spans = lifetimes(flow)
     shared: dict[Buffer, Buffer] = {}
     for n in sorted(nests, reverse=True):  # the last first: what takes over memory may have been taken over itself
         dying = {b for b in flow[n][1] if spans[b][1] == n and b not in given and b not in kept}
-        fresh = {b for b in flow[n][0] if spans[b][0] == n}
+        fresh = {b for b in flow[n][0] if spans[b][0] == n} - over
         for old, target in overwrites(nests[n], dying, fresh).items():
             shared[old] = shared.get(target, target)
     return shared

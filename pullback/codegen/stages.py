@@ -22,13 +22,15 @@ from .segment import Operators, Segment, shape_only
 DONE = ("placeholder", "get_attr", "output")
 
 
-def stages_of(graph: Graph) -> tuple[list[Operators | Segment], dict[Node, str]]:
-    """The nodes of a graph in stages that run one after the other; and why nodes that run as operators do."""
+def stages_of(
+    graph: Graph, landing: dict[Node, Node] | None = None
+) -> tuple[list[Operators | Segment], dict[Node, str]]:
+    """The nodes of a graph in stages that run one after the other; and why nodes that run as operators do. `landing`: see `landing`."""
     nodes = [n for n in graph.nodes if n.op not in DONE]
     kind = segment_kind(graph)
     lowering, loops, reasons = lowerable(graph, kind.lowering)
     if nodes and len(loops) == len(nodes):  # all of it
-        return [kind(nodes, [n for n in nodes if graph.output_node() in n.users], lowering)], {}
+        return [kind(nodes, [n for n in nodes if graph.output_node() in n.users], lowering, landing)], {}
     level: dict[Node, int] = {}
     ordered = 0  # the stage of the last operator whose order among its like matters
     begun = 1  # the first stage that may compute while what was begun last is under way

@@ -233,6 +233,7 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     number = joint.number = next(AOT_COUNTER)
     if not joint.differentiable:
         forward_only(joint)
+        joint.module.meta["written"] = joint.replaced()
         _log("aot_graphs", "forward graph", joint.module)
         with compiling(number, "inference"):
             forward = callable_of(using.inference(joint.module, list(joint.primals)))
@@ -244,6 +245,8 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     publish("cut", joint=joint.module, forward=forward_module, backward=backward_module)
     _log("aot_graphs", "forward graph", forward_module)
     _log("aot_graphs", "backward graph", backward_module)
+    if joint.backward_error is not None:  # nothing is computed of old values when this has run
+        forward_module.meta["written"] = joint.replaced()
     compile_backward = functools.partial(compiled_backward, using, number)
     with together():  # C compilers work on the forward while loops of the backward are made
         with compiling(number, "forward"):

@@ -79,6 +79,13 @@ class Joint:
     def module(self, module: GraphModule) -> None:
         self.graph_module = module
 
+    def replaced(self) -> dict[int, int]:
+        """{place among the results: input whose new value it is and nothing more}: what may be written over the old one at once."""
+        if self.wrapping is not None:
+            return {}
+        facts = [(self.first_written + k, i, self.tensor_input(i)) for k, i in enumerate(self.written)]
+        return {place: i for place, i, f in facts if not f.visible and f.geometry is None and f.row is None}
+
     def tensor_input(self, i: int) -> Input:
         """What is known of an input that is a tensor."""
         fact = self.inputs[i]

@@ -207,7 +207,7 @@ def record(compiled: Compiled, args: Sequence, results: Sequence, saved: Sequenc
             save(_before(compiled, i, a, results) if i in changed else a) if isinstance(a, Tensor) else a
             for i, a in enumerate(args)
         ]
-        if config.double_backward and joint.wrapping is None
+        if config.double_backward and joint.wrapping is None and joint.backward_error is None
         else []
     )
     node.targets, node.has_written = [args[i] for i in joint.backward_written], False

@@ -227,14 +227,11 @@ class Compiled:
         for i, fact, place in changed:
             target = args[i]
             version = target._counter[0]
-            if (
-                place is not None
-                and not fact.visible
-                and fact.geometry is None
-                and fact.row is None
-                and _is_plain_pair(target, results[place])
-            ):
-                plain.append((target._array, results[place]._array))
+            settled = place is not None and not fact.visible and fact.geometry is None and fact.row is None
+            written = settled and results[place] is target  # native code has written it over the old value
+            if written or settled and _is_plain_pair(target, results[place]):
+                if not written:
+                    plain.append((target._array, results[place]._array))
                 target._counter[0] = version + 1 if fact.bumped else version
                 continue
             if fact.geometry is not None:

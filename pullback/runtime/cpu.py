@@ -29,12 +29,13 @@ def readable() -> bool:
         return False
     a = np.zeros((3, 5), np.float32)[:, ::2]
     t = (a,)
-    if _word(id(t) + 24) != id(a) or t.__sizeof__() < 32 or a.__sizeof__() < 48:
+    if _word(id(t) + 24) != id(a) or t.__sizeof__() < 32 or a.__sizeof__() < 72:
         return False
     data, rank, shape, strides = _word(id(a) + 16), _word(id(a) + 24) & 0xFFFFFFFF, _word(id(a) + 32), _word(id(a) + 40)
     if data != a.ctypes.data or rank != a.ndim or not shape or not strides:
         return False
-    return [_word(shape), _word(strides)] == [a.shape[0], a.strides[0]]
+    flags = _word(id(a) + 64) & 0xFFFFFFFF
+    return [_word(shape), _word(strides), flags] == [a.shape[0], a.strides[0], a.flags.num]
 
 
 def _word(address: int) -> int:

@@ -254,6 +254,7 @@ TASK(f32, s) TASK(f64, d)
 #define RANK(o) (*(int *)((o) + 24))
 #define SHAPE(o) (*(i64 **)((o) + 32))
 #define STRIDE(o) (*(i64 **)((o) + 40))
+#define WRITABLE(o) (*(int *)((o) + 64) & 0x400)
 static i64 misfit(char *o, const i64 *want, i64 itemsize) {
     i64 r = want[0]; const i64 *n = want + 1, *s = n + r;
     if ((u64)DATA(o) % itemsize) return 2;
@@ -266,7 +267,8 @@ static i64 misfit(char *o, const i64 *want, i64 itemsize) {
 /* The memory of all arrays of a tuple; how the first that is not as expected differs, and its number times four. */
 static i64 take(void *t, const i64 *want, i64 given, i64 all, char **base) {
     for (i64 k = 0; k < given; k++, want += 2 * want[1] + 2) {
-        i64 wrong = misfit(ITEM(t, k), want + 1, want[0]);
+        i64 wrong = misfit(ITEM(t, k), want + 1, want[0] < 0 ? -want[0] : want[0]);
+        if (!wrong && want[0] < 0 && !WRITABLE(ITEM(t, k))) wrong = 3;
         if (wrong) return 4 * k + 4 + wrong;
     }
     for (i64 k = 0; k < all; k++) base[k] = DATA(ITEM(t, k));

@@ -104,6 +104,11 @@ def _cast_number(value, target: dtype):
     return wrapped - (1 << bits) if target.is_signed and wrapped >> (bits - 1) else wrapped
 
 
+def within(x: Expr, size: int, dims: Sequence[int]) -> bool:
+    """Whether an index is that of a loop which stays below `size`."""
+    return x.op == "index" and dims[x.args[0]] <= size
+
+
 # ---- rewriting
 def rewrite(x: Expr, leaf: Callable[[Expr], Expr | None], memo: dict | None = None) -> Expr:
     """An expression with loads, indices and constants replaced where `leaf` gives something for them."""
