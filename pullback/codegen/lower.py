@@ -11,6 +11,7 @@ otherwise one warning names the operator, which then runs as it is. Where there 
 
 from __future__ import annotations
 
+import math
 import operator as python_operators
 import warnings
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Any
 
 from ..capture.front.config import native as settings
 from ..core import dtype as dtypes
+from ..core.geometry import contiguous_strides
 from ..core.tensor import Tensor, stride_of
 from ..graph.node import Node
 from ..ops.family.pointwise import POINTWISE, pointwise_declaration, rounded_number, stays_wide
@@ -26,8 +28,9 @@ from ..ops.lowering import NotLowerable, takes_complex
 from ..ops.lowering.builder import Builder
 from ..ops.lowering.elements import ELEMENTS, Element, Unlowerable, number
 from ..ops.lowering.expressions import cast
-from ..ops.lowering.loops import Value, span
+from ..ops.lowering.loops import Convolved, Value, span
 from ..ops.system.operator import Operator
+from ..runtime import network
 
 SUPPORTED = frozenset(
     (
@@ -60,6 +63,24 @@ class Lowering(Builder):
     def _has_complex(self, node: Node) -> bool:
         values = [v for n in (node, *node.all_input_nodes) for v in _tensors(n.meta.get("val"))]
         return any(t.dtype.is_complex for t in values)
+
+    def convolved(
+        self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple, bias: Value | None = None
+    ) -> Value | None:
+        """By the kernels in C, which read any strides; gradients of weights, and what they are made of, are row-major."""
+        if x.dtype not in (dtypes.float32, dtypes.float64) or len(x.shape) > 5 or not network.address():
+            return None
+        if form == network.TO_WEIGHT:
+            if target.strides != tuple(contiguous_strides(target.shape)):
+                return None
+            y = self.contiguous(y)
+        first, second = ((x, w), (w, y), (x, y))[form]
+        sides = (x.shape, x.strides), (w.shape, w.strides), (y.shape, y.strides)
+        shift = 0 if bias is None else bias.strides[0]
+        numbers = network.described(form, *sides, shift, x.dtype is dtypes.float64, settings)
+        work = 2 * math.prod(y.shape) * math.prod(w.shape[1:])
+        self.emit(Convolved(target, first, second, numbers, work, bias))
+        return target
 
     def input(self, node: Node) -> Value | NotLowerable:
         """The value of a tensor that comes from outside: an argument, or the result of an operator that has no loops."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..core import dtype as dtypes
 from ..core.events import listeners
-from ..ops.lowering.loops import Awaited, Buffer, Call, Product, Routine, Sort, Started, Value
+from ..ops.lowering.loops import Awaited, Buffer, Call, Convolved, Product, Routine, Sort, Started, Value
 from .describe import describe
 from .entry import Step, entry
 from .fuse import Kernel, group, inline
@@ -150,6 +150,8 @@ def _steps(printed: list, bad: Buffer, routines: list[Routine]) -> tuple[list[st
 def _call(item: Call, routines: list[Routine]) -> Step:
     if isinstance(item, Product):
         return _product(item)
+    if isinstance(item, Convolved):
+        return _convolved(item)
     if isinstance(item, Sort):
         return _sort(item)
     if isinstance(item, Started):
@@ -192,6 +194,14 @@ def _product(p: Product) -> Step:
     count = math.prod(row[0] for row in batch) * blocks
     grain = max(WORK_OF_PRODUCT // max(block * min(m, n) * k, 1), 1) if count > 1 else 0
     return Step(f"{letter}_task", count, grain, [_at(v) for v in (p.a, p.b, p.target)], tuple(flat))
+
+
+def _convolved(c: Convolved) -> Step:
+    x, w, y = [(c.first, c.second, c.target), (c.target, c.first, c.second), (c.first, c.target, c.second)][
+        c.prepared[0]
+    ]
+    places = [_at(v) for v in (x, w, y, y if c.bias is None else c.bias)]
+    return Step("convolve_task", 1, 0, [*places, (None, 0)], c.prepared)
 
 
 def _sort(s: Sort) -> Step:

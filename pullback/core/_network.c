@@ -8,6 +8,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -354,6 +355,29 @@ static PyObject *py_convolve(PyObject *self, PyObject *args) {
     return failed ? PyErr_NoMemory() : PyBool_FromLong(fits);
 }
 
+/* The same for generated code, without Python: `numbers` are what is written (0 to 2), whether in double precision, sizes and steps in the
+ * order of Windows' fields, from `images` to `bias_step`. Not 0 where there was no memory. */
+static i64 convolve(const i64 *numbers, void *x, void *w, void *y, void *bias, i64 threads) {
+    const int what = (int)numbers[0];
+    const Functions *f = ALL[level][numbers[1]];
+    Windows j = {.y = y, .bias = bias};
+    Gather g;
+    memcpy(&j.images, numbers + 2, sizeof j - offsetof(Windows, images));
+    *(what == TO_INPUT ? &j.dx : &j.x) = x;
+    *(what == TO_WEIGHT ? &j.dw : &j.w) = w;
+    if (!plan(&j, what, f->panel, numbers[1] ? 8 : 4, (long)threads, &g))
+        return 1;
+    void *const given[] = {&g};
+    if (pool && threads > 1 && g.tasks > 1)
+        pool(f->convolve[what], 0, (long)g.tasks, 1, given, (long)threads);
+    else
+        f->convolve[what](0, (long)g.tasks, given);
+    free(g.part);
+    return g.failed;
+}
+
+static PyObject *py_address(PyObject *self, PyObject *unused) { return PyLong_FromVoidPtr((void *)(size_t)convolve); }
+
 /* max_pool(x, y, places, (kernel, stride, padding, dilation: two each), threads): contiguous (planes, height, width) */
 static PyObject *py_max_pool(PyObject *self, PyObject *args) {
     PyObject *o[3], *pairs;
@@ -495,6 +519,7 @@ static PyMethodDef methods[] = {
     {"instructions", py_instructions, METH_VARARGS, "instructions(level or -1) -> int"},
     {"attention", py_attention, METH_VARARGS, "attention(q, k, v, mask, out, lse, g, dq, dk, dv, causal, scale, threads) -> bool"},
     {"convolve", py_convolve, METH_VARARGS, "convolve(what, x, w, y, bias, numbers, groups, threads) -> bool"},
+    {"address", py_address, METH_NOARGS, "address() -> int: of what generated code calls for convolutions"},
     {"max_pool", py_max_pool, METH_VARARGS, "max_pool(x, y, places, numbers, threads) -> bool"},
     {"scatter", py_scatter, METH_VARARGS, "scatter(x, places, y, sets, threads) -> bool"},
     {"recurrent", py_recurrent, METH_VARARGS,

@@ -18,6 +18,7 @@ from . import blas
 
 FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 FORWARD, TO_INPUT, TO_WEIGHT = range(3)
+Strided = tuple[Sequence[int], Sequence[int]]
 GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
 KEPT = {"rnn_tanh": 0, "rnn_relu": 0, "lstm": 5, "gru": 4}
 
@@ -34,6 +35,12 @@ def kernels():
         return None
     _network.setup(native_pool(), found.single, found.double, found.wide, found.count, found.use)
     return _network
+
+
+def address() -> int:
+    """Of the function that generated code calls for convolutions; 0 where there is none."""
+    found = kernels()
+    return 0 if found is None else found.address()
 
 
 def apply_to(*arrays) -> bool:
@@ -100,6 +107,18 @@ def _convolve(what: int, x, w, y, bias, stride, padding, dilation, groups: int) 
 def convolves(*arrays) -> bool:
     """Whether the kernels are for such a convolution: one to three axes."""
     return arrays[0].ndim in (3, 4, 5) and apply_to(*arrays)
+
+
+def described(
+    what: int, x: Strided, w: Strided, y: Strided, shift: int, double: bool, settings: tuple
+) -> tuple[int, ...]:
+    """A convolution as the function at `address` reads it: (shape, strides in elements) of its arrays, the step of its bias."""
+    stride, padding, dilation, groups = settings
+    (images, channels, *size), (outputs, _, *kernel), (_, _, *places) = (shape for shape, _ in (x, w, y))
+    spatial_sizes = [n for sizes in (size, places, kernel) for n in (*(1,) * (3 - len(sizes)), *sizes)]
+    steps = [n for _, s in (x, w, y) for n in (*s[:2], *(0,) * (5 - len(s)), *s[2:])]
+    numbers = triples(stride, padding, dilation)
+    return (what, int(double), images, channels, outputs, groups, *spatial_sizes, *numbers, *steps, shift)
 
 
 def convolution(x, w, bias, stride, padding, dilation, groups: int, places: Sequence[int]):

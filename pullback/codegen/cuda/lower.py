@@ -147,8 +147,14 @@ class CudaLowering(Lowering):
             self.emit(step)
         return tuple([self.returned(t, n) for n, t in enumerate(targets)])
 
-    def convolved(self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple) -> Value | None:
-        """By cuDNN, all three row-major or all channels-last."""
+    def convolved(
+        self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple, bias: Value | None = None
+    ) -> Value | None:
+        """By cuDNN, all three row-major or all channels-last; a bias by the loops that follow."""
+        if bias is not None:
+            plain = self.convolved(form, target, x, w, y, settings)
+            row = bias.window((bias.shape[0], *[1] * (len(x.shape) - 2)), (bias.strides[0], *[0] * (len(x.shape) - 2)))
+            return None if plain is None else self.pointwise(lambda e, t: e + t, plain, row)
         if self.device != "cuda" or not x.dtype is w.dtype is y.dtype:
             return None
         first, second = ((x, w), (w, y), (x, y))[form]

@@ -221,8 +221,8 @@ typedef void (*sgemm64)(int, int, int, i64, i64, i64, f32, const f32 *, i64, con
 typedef void (*dgemm32)(int, int, int, int, int, int, f64, const f64 *, int, const f64 *, int, f64, f64 *, int);
 typedef void (*dgemm64)(int, int, int, i64, i64, i64, f64, const f64 *, i64, const f64 *, i64, f64, f64 *, i64);
 static parallel_t pool; static void *sgemm, *dgemm; static int wide; static i64 threads = 1;
-static int (*blas_count)(void); static void (*blas_use)(int);
-void setup(void *p, void *s, void *d, int w, void *count, void *use) { pool = p; sgemm = s; dgemm = d; wide = w; blas_count = count; blas_use = use; }
+static int (*blas_count)(void); static void (*blas_use)(int); static i64 (*convolve)(const i64 *, void *, void *, void *, void *, i64);
+void setup(void *p, void *s, void *d, int w, void *count, void *use, void *c) { pool = p; sgemm = s; dgemm = d; wide = w; blas_count = count; blas_use = use; convolve = c; }
 /* Threads share products themselves: BLAS uses one for each piece, and is left as it was. */
 static int begin_products(void) { int n = blas_count && blas_use && threads > 1 ? blas_count() : 0; if (n > 1) blas_use(1); return n; }
 static void end_products(int n) { if (n > 1) blas_use(n); }
@@ -248,6 +248,10 @@ GEMM(f32, s) GEMM(f64, d)
         N##_gemm((int)s[0], (int)s[1], s[9] ? s[2] : n, s[9] ? n : s[3], s[4], (const T *)a[0] + x, s[5], (const T *)a[1] + y, s[6], (T *)a[2] + z, s[7]); \
         t += high - low; } }
 TASK(f32, s) TASK(f64, d)
+/* A convolution: x, w, y, bias (or y: none), the flag, numbers. It shares its work among threads itself. */
+static void convolve_task(i64 begin, i64 end, void *const *a) {
+    if (!convolve || convolve(a[5], a[0], a[1], a[2], a[3] == a[2] ? (void *)0 : a[3], threads)) *(i32 *)a[4] = 1;
+}
 /* Objects as CPython and NumPy lay them out; checked once against what they say themselves. */
 #define ITEM(t, i) (*(char **)((char *)(t) + 24 + 8 * (i)))
 #define DATA(o) (*(void **)((o) + 16))

@@ -242,9 +242,11 @@ class Builder:
         """Gradients of queries, keys and values, in the same way."""
         return None
 
-    def convolved(self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple) -> Value | None:
+    def convolved(
+        self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple, bias: Value | None = None
+    ) -> Value | None:
         """A convolution by a library, in one of its forms (0: y from x and w, 1: x from y and w, 2: w from x and y), written to `target`,
-        which is one of the three. `settings`: stride, padding, dilation, groups. None where no library does it."""
+        which is one of the three, plus `bias`. `settings`: stride, padding, dilation, groups. None where no library does it."""
         return None
 
     def rounds_products(self, d: dtype) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ...core.dtype import dtype
 from ...core.geometry import contiguous_strides
@@ -220,15 +221,19 @@ class Product(Call):
 
 
 class Convolved(Call):
-    """`target` is a convolution of two operands by a library; `prepared` is what the library made of it. `work`: its operations."""
+    """`target` is a convolution of two operands by a library; `prepared` is what the library made of it. `work`: its operations.
 
-    __slots__ = ("first", "second", "prepared", "work")
+    `bias`: a number for each channel of the target, which is added.
+    """
 
-    def __init__(self, target: Value, first: Value, second: Value, prepared: object, work: int):
+    __slots__ = ("first", "second", "prepared", "work", "bias")
+
+    def __init__(self, target: Value, first: Value, second: Value, prepared: Any, work: int, bias: Value | None = None):
         self.target, self.first, self.second, self.prepared, self.work = target, first, second, prepared, work
+        self.bias = bias
 
     def reads(self) -> set[Buffer]:
-        return {self.first.buffer, self.second.buffer}
+        return {v.buffer for v in (self.first, self.second, self.bias) if v is not None}
 
 
 class Launched(Call):

@@ -68,10 +68,11 @@ class Convolution:
         return self.grouped(b.contiguous(y).window((self.batch, self.outputs, math.prod(self.places))), 1)
 
     def by_library(
-        self, b: Builder, form: int, target: Value, large: Value, weight: Value, small: Value
+        self, b: Builder, form: int, target: Value, large: Value, weight: Value, small: Value, bias: Value | None = None
     ) -> Value | None:
         """The same by a library, where there is one for it: forms as `Builder.convolved` counts them."""
-        return b.convolved(form, target, large, weight, small, (self.stride, self.padding, self.dilation, self.groups))
+        settings = (self.stride, self.padding, self.dilation, self.groups)
+        return b.convolved(form, target, large, weight, small, settings, bias)
 
     # ---- what is computed
     def apply(self, b: Builder, x: Value, weight: Value) -> Value:
@@ -111,12 +112,13 @@ def lower_convolution(b: Builder, x: Value, weight: Value, bias, stride, padding
     c = _convolution(b, shape, x, weight, stride, padding, dilation, groups, x if transposed else None)
     if isinstance(c, NotLowerable):
         return c
+    out = b.result()
+    large, small = (out, x) if transposed else (x, out)
+    found = c.by_library(b, 1 if transposed else 0, out, large, weight, small, bias)
+    if found is not None:
+        return found if found is out else b.store(b.result(), found)
     if bias is not None:
         bias = bias.window((bias.shape[0], *[1] * c.n), (bias.strides[0], *[0] * c.n))
-    out = b.result()
-    found = c.by_library(b, 1, out, out, weight, x) if transposed else c.by_library(b, 0, out, x, weight, out)
-    if found is not None:
-        return found if bias is None else b.store(b.result(), b.pointwise(lambda e, t: e + t, found, bias))
     if transposed:
         rank = c.n + 2
         e = b.element(c.transpose(b, x, weight), rank)
