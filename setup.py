@@ -28,6 +28,7 @@ EXTENSIONS = {
     "sums": (LOOPS, "arrays moves types lanes elements sums"),
     "losses": (LOOPS, "arrays moves types lanes elements losses"),
     "pairs": (f"{LOOPS} {ROUNDED}", "arrays moves pairs"),
+    "counts": (f"{LOOPS} {ROUNDED}", "arrays moves counts"),
     "draws": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves fronts normals"),
     "makers": (f"{LOOPS} {ROUNDED}", "arrays moves fronts"),
     "views": ("-O2", "arrays moves"),

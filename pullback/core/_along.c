@@ -467,11 +467,27 @@ static PyObject *py_vector_norm(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
-/* ---- searches: sorted rows, values, out_int32, right, side, sorter */
+/* ---- searches */
+typedef struct {
+    const char *rows, *values;
+    i64 *places, n, many; /* values of a row; one, where there is one row for all */
+    int kind, one_row, right;
+} Search;
+
+static void search_rows(long first, long last, void *const *arguments) {
+    const Search *s = arguments[0];
+    const char *rows = s->rows + (s->one_row ? 0 : first * s->n * item_sizes[s->kind]), *values = s->values + first * s->many * item_sizes[s->kind];
+#define CALL(type, suffix) \
+    search_##suffix((const type *)rows, s->n, s->one_row, (const type *)values, last - first, s->many, s->right, s->places + first * s->many)
+    BY_KIND(s->kind, CALL)
+#undef CALL
+}
+
+/* sorted rows, values, out_int32, right, side, sorter */
 static PyObject *py_searchsorted(PyObject *self, PyObject *args) {
     Array *rows = array_of(argument(args, 0)), *values = array_of(argument(args, 1));
     PyObject *side = argument(args, 4);
-    NONE_UNLESS(rows && values && kind(rows) == kind(values) && rows->nd && is_small(rows) && is_small(values));
+    NONE_UNLESS(rows && values && kind(rows) == kind(values) && rows->nd && has_elements(rows) && has_elements(values));
     NONE_UNLESS(argument(args, 2) == Py_False && argument(args, 5) == Py_None && (side == Py_None || PyUnicode_Check(side)));
     int right = argument(args, 3) == Py_True, to_right = side != Py_None && !PyUnicode_CompareWithASCIIString(side, "right");
     NONE_UNLESS(side == Py_None || to_right || (!PyUnicode_CompareWithASCIIString(side, "left") && !right));
@@ -483,9 +499,9 @@ static PyObject *py_searchsorted(PyObject *self, PyObject *args) {
     }
     Array *places = new_array(values->nd, values->shape, I64);
     if (!places) return NULL;
-#define CALL(type, suffix) search_##suffix((const type *)rows->data, n, rows->nd == 1, (const type *)values->data, outer, many, right || to_right, (i64 *)places->data)
-    BY_KIND(kind(rows), CALL)
-#undef CALL
+    Search s = {rows->data, values->data, (i64 *)places->data, n, rows->nd == 1 ? 1 : many, kind(rows), rows->nd == 1, right || to_right};
+    void *const arguments[] = {&s};
+    over_parts(search_rows, rows->nd == 1 ? many : outer, outer * many * 8, arguments, rows, values, places);
     return tensor_of(places);
 }
 

@@ -541,39 +541,6 @@ static PyObject *py_as_strided_scatter(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
-/* self, return_inverse, return_counts, dim: of all elements in a row */
-static PyObject *py_unique_consecutive(PyObject *self, PyObject *args) {
-    Array *a = array_of(argument(args, 0));
-    NONE_UNLESS(a && is_small(a) && kind(a) <= I32 && argument(args, 3) == Py_None);
-    i64 n = count_of(a), many = 0, *length = take_room(n);
-    char *first = PyMem_Malloc((size_t)(n * size_of(a)));
-    Array *run = length && first ? new_array(a->nd, a->shape, I64) : NULL, *values = NULL, *counts = NULL;
-    if (run) {
-#define CALL(type, suffix) many = runs_##suffix((const type *)a->data, n, (type *)first, (i64 *)run->data, length)
-        BY_KIND(kind(a), CALL)
-#undef CALL
-        Py_ssize_t found = (Py_ssize_t)many;
-        values = new_array(1, &found, kind(a));
-        counts = values ? new_array(1, &found, I64) : NULL;
-    }
-    if (counts) {
-        memcpy(values->data, first, (size_t)(many * size_of(a)));
-        memcpy(counts->data, length, (size_t)(many * 8));
-    } else if (!PyErr_Occurred())
-        PyErr_NoMemory();
-    give_room(length);
-    PyMem_Free(first);
-    if (!counts) {
-        Py_XDECREF(run);
-        Py_XDECREF(values);
-        return NULL;
-    }
-    PyObject *parts[3] = {tensor_of(values), tensor_of(run), tensor_of(counts)};
-    PyObject *result = parts[0] && parts[1] && parts[2] ? PyTuple_Pack(3, parts[0], parts[1], parts[2]) : NULL;
-    for (int i = 0; i < 3; i++) Py_XDECREF(parts[i]);
-    return result;
-}
-
 static PyObject *py_index_fill(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
     char value[8];
@@ -821,7 +788,6 @@ static PyMethodDef methods[] = {
     {"index_reduce.default", py_index_reduce, METH_O, NULL},
     {"masked_scatter.default", py_masked_scatter, METH_O, NULL},
     {"as_strided_scatter.default", py_as_strided_scatter, METH_O, NULL},
-    {"unique_consecutive.default", py_unique_consecutive, METH_O, NULL},
     {"take.default", py_take, METH_O, NULL},
     {"zeros_like.default", py_zeros_like, METH_O, NULL},
     {"ones_like.default", py_ones_like, METH_O, NULL},

@@ -350,22 +350,26 @@ static int NAME(chosen)(const T *x, Shape s, i64 k, int apart, T *values, i64 *p
 
 /* Where values belong in a sorted row of length n: before equal elements, or after them. */
 static void NAME(search)(const T *rows, i64 n, int one_row, const T *values, i64 outer, i64 many, int right, i64 *places) {
+#define FIND(above)                                            \
+    while (low < high) { /* no branch on what is random */     \
+        const i64 middle = (low + high) / 2;                   \
+        const int is_above = row[middle] above v;              \
+        high = is_above ? middle : high;                       \
+        low = is_above ? low : middle + 1;                     \
+    }
     for (i64 o = 0; o < outer; o++) {
         const T *row = one_row ? rows : rows + o * n;
         for (i64 j = 0; j < many; j++) {
-            T v = values[o * many + j];
+            const T v = values[o * many + j];
             i64 low = 0, high = n;
-            while (low < high) {
-                i64 middle = (low + high) / 2;
-                int above = right ? row[middle] > v : row[middle] >= v;
-                if (above)
-                    high = middle;
-                else
-                    low = middle + 1;
-            }
+            if (right)
+                FIND(>)
+            else
+                FIND(>=)
             places[o * many + j] = low;
         }
     }
+#undef FIND
 }
 
 #ifdef FLOATING

@@ -72,20 +72,6 @@ static void NAME(combine_each)(T *to, const T *from, const i64 *at, Blocks b, i6
 #undef LARGER_OF
 #undef SMALLER_OF
 
-/* The first of each run of equal elements, for each element its run, for each run its length; how many runs there are. */
-static i64 NAME(runs)(const T *x, i64 n, T *first, i64 *run, i64 *length) {
-    i64 r = -1;
-    for (i64 k = 0; k < n; k++) {
-        if (!k || !(x[k] == x[k - 1])) {
-            first[++r] = x[k];
-            length[r] = 0;
-        }
-        run[k] = r;
-        length[r]++;
-    }
-    return r + 1;
-}
-
 #undef T
 #undef NAME
 #undef IS_NAN

@@ -112,6 +112,7 @@ MORE = {  # samples of which are all of another kind
             ("random", "to", DTYPES, [(2,), (1 << 24,), (0,)]),
         )
     },
+    "histogram.bin_ct": [(torch.tensor([0.5, 2.0, 1.0, 1.0]), 3, None, None, False)],
     "as_strided_scatter.default": [
         (
             torch.arange(12.0).reshape(3, 4),

@@ -283,7 +283,8 @@ def _runs(xp, a, return_inverse, return_counts, dim):
     if dim is not None:
         return _distinct_slices(xp, a, dim, False)
     values, inverse, counts = _distinct_slices(xp, a.reshape(-1), 0, False)
-    return values, inverse.reshape(a.shape), counts
+    none = xp.empty(0, xp.int64)
+    return values, inverse.reshape(a.shape) if return_inverse else none, counts if return_counts else none
 
 
 unique_runs = operator(
