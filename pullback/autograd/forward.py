@@ -315,7 +315,8 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
         )
     args = tuple(_recordable(a) for a in args)
     results = list(out) if isinstance(out, (tuple, list)) else [out]
-    recorded = ambient.mode & modes.GRAD
+    # the graph below may reach the seeds, which are of no concern to anybody
+    recorded = ambient.mode & modes.GRAD and any(map(requires_grad, _leaves(args, tangents, results)))
     with modes.masked(modes.INFERENCE, modes.GRAD):
         seeds = [
             as_leaf(r.new_zeros(r.shape)) if isinstance(r, Tensor) and r.dtype.category >= 2 else None for r in results
@@ -333,6 +334,11 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
     if not recorded:
         each = [t if t is None else _copy(t.detach(), t._autograd.tangents if t._autograd else None) for t in each]
     return each if isinstance(out, (tuple, list)) else each[0]
+
+
+def _leaves(*groups) -> list[Tensor]:
+    """Every tensor of some lists and tuples."""
+    return [t for g in groups for t in (_leaves(*g) if isinstance(g, list | tuple) else [g]) if isinstance(t, Tensor)]
 
 
 def _recordable(a):

@@ -143,6 +143,9 @@ class Tensor(TensorMethods):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        a = self._autograd
+        if value and a is not None and a.edge is not None:  # `requires_grad_` takes it
+            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         set_requires_grad(self, value)
 
     @requires_grad.deleter

@@ -158,6 +158,9 @@ def jvp(func, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux:
         )
     check_tensors(flat, _JVP, "primals")
     check_tensors(flat_t, _JVP, "tangents")
+    for p in flat:
+        if p.dtype.category < 2:
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {p.dtype}")
     if ambient.mode & modes.CAPTURE:
         options = {"strict": strict, "has_aux": has_aux}
         result = above.captured_transform("jvp", func, options, (primals, tangents), {})

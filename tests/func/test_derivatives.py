@@ -233,3 +233,21 @@ def test_writes_to_windows_reach_tangents(name):
 def test_the_tangent_of_a_norm_at_zero_is_zero(p):
     value, tangent = torch.func.jvp(lambda x: torch.linalg.vector_norm(x, p), (torch.zeros(3),), (torch.ones(3),))
     assert value == 0 and tangent == 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_nothing_of_a_tangent_taken_from_a_gradient_is_left(dtype) -> None:
+    x = torch.linspace(-1, 1, 4, dtype=getattr(torch, dtype)).reshape(2, 2)
+    slope = lambda v: torch.func.jvp(torch.linalg.matrix_exp, (v,), (torch.ones_like(v),))[1]
+    assert not slope(x).requires_grad
+    result = torch.func.grad(lambda v: slope(v).real.sum())(x)
+    assert not result.requires_grad
+    turned = torch.func.grad(lambda v: torch.func.grad(lambda u: torch.linalg.matrix_exp(u).real.sum())(v).real.sum())(
+        x
+    )
+    assert torch.allclose(result, turned)
+
+
+def test_a_tangent_is_of_floating_numbers() -> None:
+    with pytest.raises(ValueError, match="Expected primal to be floating point or complex, but got: torch.int64"):
+        torch.func.jvp(lambda v: v * 2, (torch.ones(2, dtype=torch.int64),), (torch.ones(2),))

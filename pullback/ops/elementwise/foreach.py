@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...core import modes
+from ...core.modes import ambient
+from ...core.node import requires_grad
 from ...core.tensor import Tensor
 from ..family.base import composite
+from ..system.inplace import check_writable
 from ..system.operator import Operator, exports
 from ..system.overloads import overloaded, publish, resolve
 from .foreach_nodes import join
@@ -77,8 +81,24 @@ def _declare(name: str, overload: str, arguments: str, body: Callable, inplace: 
     head = f"_foreach_{name}{'_' * inplace}" + (f".{overload}" if overload else "")
     first = "Tensor(a!)[] self" if inplace else "Tensor[] self"
     schema = f"{head}({first}{arguments}) -> {'()' if inplace else 'Tensor[]'}"
-    chosen = body if inplace or (name, overload) in _SEVERAL else _recorded(name, overload, body)
+    if inplace:
+        chosen = _refusing_first(body)
+    else:
+        chosen = body if (name, overload) in _SEVERAL else _recorded(name, overload, body)
     return composite(schema, function=False, method=False, out=False)(chosen)
+
+
+def _refusing_first(body: Callable) -> Callable:
+    """The body of a write, which refuses before any of the tensors is written; it gives nothing."""
+
+    def checked(self, *args):
+        if ambient.mode & modes.GRAD and not ambient.mode & modes.BELOW_AUTOGRAD:
+            for t, *others in zip(self, *[a for a in args if isinstance(a, tuple)], strict=False):
+                if any(isinstance(v, Tensor) and requires_grad(v) for v in (t, *others)):
+                    check_writable(t)
+        body(self, *args)
+
+    return checked
 
 
 _SEVERAL = {("addcmul", "Tensor"), ("addcdiv", "Tensor"), ("powsum", "Scalar")}  # several operators for each element

@@ -187,6 +187,7 @@ fill_tensor = operator(
     function=False,
     method=False,
     inplace="hidden",
+    reads_first=True,
     number=1,
     jvp=LINEAR,
     vjp={"self": _emptied, "value": _fill_value},

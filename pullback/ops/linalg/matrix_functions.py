@@ -52,10 +52,10 @@ def _check_exp(self: Tensor) -> None:
     checks.is_inexact(self, "linalg.matrix_exp")
 
 
-def _exp_vjp(g: Tensor, self: Tensor) -> Tensor:
-    """The derivative of the exponential stands beside it in the exponential of [[A^H, G], [0, A^H]]."""
-    n, a = self.shape[-1], mH(self)
-    blocks = cat([cat([a, g], -1), cat([a * 0, a], -1)], -2)
+def _exp_slope(a: Tensor, t: Tensor) -> Tensor:
+    """The derivative of the exponential at A along T stands beside it in the exponential of [[A, T], [0, A]]."""
+    n = a.shape[-1]
+    blocks = cat([cat([a, t], -1), cat([a * 0, a], -1)], -2)
     return linalg_matrix_exp(blocks)[..., :n, n:]
 
 
@@ -64,7 +64,8 @@ linalg_matrix_exp = operator(
     check=_check_exp,
     kernel=kernels.matrix_exp,
     meta=lambda self: spec(self, self.shape),
-    vjp=_exp_vjp,
+    jvp={"self": lambda t, self: _exp_slope(self, t)},
+    vjp=lambda g, self: _exp_slope(mH(self), g),
     vmap=stacked({0: 2})(lambda: linalg_matrix_exp),
     cost="compute",
 )

@@ -143,7 +143,7 @@ histogramdd_counts = operator(
     meta=lambda self, bins, weight, density: Spec(
         [len(e._array.shape) and e._array.shape[0] - 1 for e in bins], self.dtype
     ),
-    vjp=NONDIFFERENTIABLE,
+    vjp={"self": NOT_IMPLEMENTED, "weight": NOT_IMPLEMENTED},
     method=False,
     cost="compute",
 )
@@ -197,7 +197,7 @@ histogramdd_edges = operator(
     kernel=_edges,
     check=lambda self, bins, range, weight, density: _check_points(self, bins, weight),
     meta=lambda self, bins, *rest: tuple(Spec((k + 1,), self.dtype) for k in bins),
-    vjp=NONDIFFERENTIABLE,
+    vjp={"self": NOT_IMPLEMENTED, "weight": NOT_IMPLEMENTED},
     method=False,
     cost="compute",
 )

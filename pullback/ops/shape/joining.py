@@ -369,10 +369,10 @@ def _flat_list(tensors: tuple) -> tuple:
 
 @front("torch.broadcast_tensors")
 def broadcast_tensors(*tensors):
-    """Views of the tensors in their common shape."""
+    """The tensors in their common shape: themselves, or views of them."""
     tensors = _flat_list(tensors)
     shape = common_shape(*[t.shape for t in tensors])
-    return tuple(t.expand(shape) for t in tensors)
+    return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
 
 
 @front("torch.broadcast_shapes")

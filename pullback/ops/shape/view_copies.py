@@ -78,9 +78,10 @@ def make_copy(view: Operator, function: bool = True, body=None) -> Operator:
 
 for _view in (
     alias, as_strided, diagonal, expand, permute, reshape_alias, select, slice_, split_even, split_with_sizes, t,
-    transpose, unbind, unfold, unsqueeze, view_as_complex, view_as_real, detach_op,
+    transpose, unbind, unfold, unsqueeze, view_as_complex, view_as_real,
 ):  # fmt: skip
     make_copy(_view)
+make_copy(detach_op, body=_row_by_row)  # a copy, and like every copy of a view it has a gradient
 
 overloaded("view_copy", make_copy(view_, False, _reshaped), make_copy(view_dtype, False), homes=("torch",))
 overloaded(

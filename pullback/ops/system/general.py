@@ -28,7 +28,7 @@ from .inplace import (
     resize,
     write,
 )
-from .operator import Operator, exports, find
+from .operator import NONDIFFERENTIABLE, Operator, exports, find
 
 
 def general(function, op: Operator, args: tuple, out=None):
@@ -67,6 +67,11 @@ def _converted(op: Operator, args: tuple) -> tuple:
 
 
 # ---- out=
+def _loses_gradient(op: Operator, args: tuple) -> bool:
+    """Whether a gradient of an argument is wanted that a result in memory of its own would have."""
+    return op.vjp is not NONDIFFERENTIABLE and any(map(requires_grad, op.tensors(args)))
+
+
 def write_out(op: Operator, args: tuple, out):
     """`out=`: compute, then put the results into the tensors given (resized if they are of another shape)."""
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
@@ -77,7 +82,7 @@ def write_out(op: Operator, args: tuple, out):
             raise RuntimeError(
                 f"Batching rule not implemented for aten::{op.name}.out; the fallback path doesn't work on out= or view ops."
             )
-    if ambient.mode & modes.GRAD and (any(map(requires_grad, outs)) or any(map(requires_grad, op.tensors(args)))):
+    if ambient.mode & modes.GRAD and (any(map(requires_grad, outs)) or _loses_gradient(op, args)):
         raise RuntimeError(
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
@@ -128,6 +133,7 @@ def _others_write(out: Tensor, result: Tensor) -> bool:
 _APART = frozenset(
     "gather index_select cat stack take masked_select".split()
 )  # results may not lie on arguments at all
+_PICKED = frozenset("gather index_select take".split())  # not even where they are the argument
 
 
 def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
@@ -144,7 +150,7 @@ def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
         for t in tensors:
             if t._memory is not o._memory or t._keys & LAYOUTS:
                 continue
-            if op.name in _APART and t is not o and not o._keys & META and _share(o, t):
+            if op.name in _APART and (t is not o or op.name in _PICKED) and not o._keys & META and _share(o, t):
                 raise RuntimeError(OVERLAP)
             if op.family.reads_as_it_writes:
                 check_partial_overlap(o, t)

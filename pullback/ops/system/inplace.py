@@ -35,7 +35,7 @@ from ...core.tensor import (
 )
 from . import overrides
 from .execute import execute
-from .operator import Operator
+from .operator import NONDIFFERENTIABLE, Operator, find
 from .placement import write_on_device
 from .record import note_stack, plan_of
 
@@ -43,6 +43,12 @@ OVERLAP = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
     "Please clone() the tensor before performing the operation."
 )
+
+
+# Writes that may meet one element several times, since they put the same number there.
+_REPEATABLE = frozenset("fill zero index_fill index_put".split())
+# Writes whose operands may not lie on what is written, not even where they are the same view of it.
+_SCATTERED = frozenset("index_add index_copy index_reduce scatter scatter_add scatter_reduce put".split())
 
 
 def run_inplace(op: Operator, args: tuple, written=None):
@@ -63,9 +69,13 @@ def run_inplace(op: Operator, args: tuple, written=None):
     if functional.is_view and not keys & LAYOUTS:  # no element is written: the shape changes
         return op.family.execute(op, args)
     before = None
+    recorded = functional
     if wanted and op.differentiable:
         before = (before_write(functional, target), *[operand_before(a, target) for a in args[1:]])
-        version = target._counter[0]
+    elif wanted and requires_grad(target) and functional.vjp is NONDIFFERENTIABLE:
+        recorded = find("zero.default")  # what was there is gone, and nothing with a gradient came in its place
+        before = (before_write(recorded, target),)
+    version = target._counter[0]
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
         compute_into(op, target, args, keys)
     if keys & NAMED and not mode & modes.UNNAMED:
@@ -73,7 +83,7 @@ def run_inplace(op: Operator, args: tuple, written=None):
     if written is not None:
         written()
     if before is not None:
-        record_write(functional, target, before, version)
+        record_write(recorded, target, before, version)
     return target
 
 
@@ -102,11 +112,14 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         above.write_fake(op, args)
         return
     functional = op.inplace_of
+    if functional.name in _SCATTERED and any(overlaps(target, t) for t in op.tensors(args)[1:]):
+        raise RuntimeError(OVERLAP)
     direct = functional.declared.write
     if keys & (CONJ | NEG | LAYOUTS) or direct is None and functional.family.write is None:
         store(op, target, execute(functional, args, keys))
         return
-    check_overlap(target)
+    if functional.name not in _REPEATABLE:
+        check_overlap(target)
     check_operands(op, args)
     if keys & CUDA:
         written = write_on_device(functional, target, args)
@@ -134,6 +147,15 @@ def check_operands(op: Operator, args: tuple) -> None:
             check_partial_overlap(args[0], t)
 
 
+def overlaps(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors have elements in common; False where they have gaps, of which that would be hard to say."""
+    if a._memory is None or a._memory is not b._memory or a._keys & META and not a._keys & FAKE:
+        return False
+    if not all(is_dense(t._array.shape, stride_of(t)) for t in (a, b)):
+        return False
+    return max(a._offset, b._offset) < min(a._offset + a._array.size, b._offset + b._array.size)
+
+
 def check_partial_overlap(target: Tensor, other: Tensor) -> None:
     """Refuse an operand that shares some memory with the written tensor without being the same view of it."""
     if other._memory is None or other._memory is not target._memory or target._keys & META and not target._keys & FAKE:
@@ -141,14 +163,9 @@ def check_partial_overlap(target: Tensor, other: Tensor) -> None:
     ours, theirs = ((t._offset, t._array.shape, stride_of(t)) for t in (target, other))
     if ours[:2] == theirs[:2] and all(n == 1 or s == r for n, s, r in zip(*ours[1:], theirs[2], strict=True)):
         return  # the same view: where a size is 1, strides say nothing
-    if (
-        target._array.size == other._array.size == 1
-        and ours[0] == theirs[0]
-        or not (is_dense(*ours[1:]) and is_dense(*theirs[1:]))
-    ):
+    if target._array.size == other._array.size == 1 and ours[0] == theirs[0]:
         return
-    low, high = max(ours[0], theirs[0]), min(ours[0] + target._array.size, theirs[0] + other._array.size)
-    if low < high:
+    if overlaps(target, other):
         raise RuntimeError(OVERLAP)
 
 

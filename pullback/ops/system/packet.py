@@ -57,7 +57,8 @@ class OpOverloadPacket:
         if ambient.mode & FUNCTION or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
             return call_overridden(self, args, kwargs)
         errors: list[Exception] = []
-        for op in list(found.values()):
+        fitting = [op for op in found.values() if len(args) <= op.schema.positional]
+        for op in fitting or list(found.values()):
             try:
                 bound = op.convert(op.bind(args, kwargs))
             except (TypeError, RuntimeError) as e:

@@ -125,6 +125,11 @@ class Schema:
         return {a.name: i for i, a in enumerate(self.arguments)}
 
     @cached_property
+    def positional(self) -> int:
+        """How many arguments may be given by position."""
+        return sum(not a.kwarg_only for a in self.arguments)
+
+    @cached_property
     def defaults(self) -> tuple:
         return tuple(a.default for a in self.arguments)
 

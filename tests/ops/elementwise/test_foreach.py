@@ -93,3 +93,11 @@ def test_the_gradient_of_the_gradient():
     (first,) = torch.autograd.grad(result[0], xs[0], create_graph=True)
     (second,) = torch.autograd.grad(first, xs[0])
     assert torch.allclose(second, xs[0].exp())
+
+
+def test_nothing_is_written_where_one_of_the_tensors_may_not_be() -> None:
+    x, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        torch._foreach_add_([x, leaf], 1)
+    assert x.tolist() == [1, 1] and x._version == 0
+    assert torch.ops.aten._foreach_add_.Scalar([x, x.clone()], 1) is None

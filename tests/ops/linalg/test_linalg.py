@@ -370,3 +370,10 @@ def test_norm_understands_numpys_names():
     x = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
     assert torch.linalg.norm(x, axis=1).tolist() == [5.0, 10.0]
     assert torch.linalg.norm(x, dim=1, keepdims=True).tolist() == [[5.0], [10.0]]
+
+
+def test_overloads_are_not_chosen_by_arguments_that_go_by_name() -> None:
+    x = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=torch.float64)
+    assert torch.ops.aten.linalg_matrix_rank(x, 1e-8).item() == 1
+    expected = torch.linalg.pinv(x, rcond=1e-10)
+    assert torch.allclose(torch.func.vmap(lambda v: torch.ops.aten.linalg_pinv(v, 1e-10))(x[None])[0], expected)

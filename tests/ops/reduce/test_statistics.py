@@ -99,3 +99,10 @@ def test_what_is_left_out_has_no_tangent(function):
     value, tangent = torch.func.jvp(lambda x: function(x.sqrt()), (x,), (torch.ones(3),))
     count = 2 if function is torch.nanmean else 1
     assert value.item() == 5 / count and abs(tangent.item() - (1 / 4 + 1 / 6) / count) < 1e-6
+
+
+def test_a_histogram_says_that_it_has_no_gradient() -> None:
+    x = torch.linspace(-1, 1, 5, requires_grad=True)
+    counts, _ = torch.histogram(x, 4, range=(-2.0, 2.0))
+    with pytest.raises(RuntimeError, match="is not implemented"):
+        counts.sum().backward()

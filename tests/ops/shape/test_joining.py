@@ -166,3 +166,9 @@ def test_empty_parts_keep_their_history_in_vmap():
     assert out.shape == (4, 2, 3) and out.requires_grad
     out.sum().backward()
     assert nothing.grad.shape == (4, 0)
+
+
+def test_tensors_of_the_common_shape_are_themselves() -> None:
+    x, y = torch.ones(2, 3), torch.ones(3)
+    a, b = torch.broadcast_tensors(x, y)
+    assert a is x and b.shape == (2, 3) and b._base is y

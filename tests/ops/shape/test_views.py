@@ -205,3 +205,9 @@ def test_view_offers_the_call_to_what_stands_for_a_dtype():
 def test_a_tensor_serves_as_a_list_of_its_rows():
     a = torch.arange(4).reshape(2, 2)
     assert torch.ops.aten.index(a, torch.ones(2, dtype=torch.long)).item() == 3
+
+
+def test_a_copy_of_a_detached_tensor_has_a_gradient() -> None:
+    x = torch.ones(2, requires_grad=True)
+    (gradient,) = torch.autograd.grad((torch.detach_copy(x) * 3).sum(), x)
+    assert gradient.tolist() == [3, 3]

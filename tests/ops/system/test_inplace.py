@@ -184,3 +184,74 @@ def test_inference_tensors_are_not_written_outside_the_mode(write) -> None:
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
         write(result)
     assert result.tolist() == [[1.0, 1.0, 1.0]] * 2
+
+
+@pytest.mark.parametrize("name", ["eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_xor_"])
+@pytest.mark.parametrize("part", [False, True])
+def test_no_gradient_passes_what_a_comparison_wrote(name, part) -> None:
+    x = torch.tensor([0.2, 0.7, 1.5], requires_grad=True)
+    y = x * 2
+    getattr(y[:2] if part else y, name)(torch.ones(2 if part else 3))
+    assert y.requires_grad
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    assert gradient.tolist() == ([0, 0, 2] if part else [0, 0, 0])
+
+
+def test_a_compiled_comparison_in_place_has_no_gradient_either() -> None:
+    x = torch.tensor([0.2, 0.7], requires_grad=True)
+
+    def run(x):
+        y = x * 2
+        y.lt_(1)
+        return (y * x).sum()
+
+    assert torch.autograd.grad(torch.compile(run)(x), x)[0].tolist() == [1.0, 0.0]
+
+
+def test_writes_of_one_number_may_meet_an_element_several_times() -> None:
+    y = torch.zeros(3).expand(2, 3)
+    assert y.fill_(2).tolist() == [[2] * 3] * 2
+    assert y.index_fill_(0, torch.tensor([0]), 5).tolist() == [[5] * 3] * 2
+    assert y.index_put_((torch.tensor([0]), torch.tensor([2])), torch.tensor(9.0)).tolist() == [[5, 5, 9]] * 2
+    assert y.zero_().tolist() == [[0] * 3] * 2
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        y.mul_(2)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, at: x.index_add_(0, at[0], x),
+        lambda x, at: x.index_copy_(0, at[0], x),
+        lambda x, at: x.index_reduce_(0, at[0], x, "prod"),
+        lambda x, at: x.scatter_(0, at, x),
+        lambda x, at: x.scatter_add_(0, at, x),
+        lambda x, at: x.scatter_reduce_(0, at, x, "sum"),
+        lambda x, at: x.put_(at, x),
+        lambda x, at: torch.gather(x, 0, at, out=x),
+        lambda x, at: torch.index_select(x, 0, at[0], out=x),
+        lambda x, at: torch.take(x, at, out=x),
+    ],
+)
+def test_what_is_picked_or_scattered_does_not_lie_on_what_is_written(write) -> None:
+    x, at = torch.arange(4.0).reshape(2, 2), torch.tensor([[1, 0], [0, 1]])
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        write(x, at)
+    assert x.tolist() == [[0, 1], [2, 3]]
+
+
+def test_out_is_taken_where_there_is_no_gradient_to_lose() -> None:
+    x = torch.tensor([0.2, 0.7], requires_grad=True)
+    assert torch.gt(x, 0.5, out=torch.zeros(2, dtype=torch.bool)).tolist() == [False, True]
+    assert torch.argmax(x, out=torch.tensor(0)).item() == 1
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.add(x, 1, out=torch.zeros(2))
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.gt(torch.ones(2), 0.5, out=torch.zeros(2, requires_grad=True))
+
+
+def test_only_leaves_are_told_to_require_grad() -> None:
+    x = torch.ones(2, requires_grad=True) * 2
+    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
+        x.requires_grad = True
+    assert x.requires_grad_() is x
