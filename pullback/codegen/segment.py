@@ -134,9 +134,13 @@ class Segment:
         self.landing = buffers_of(landing, values, self.results, self.given) if landing else {}
         self.source = self.write(lowering.steps, [values[n] for n in self.given], result, settings.max_fusion)
         over: dict[Buffer, Buffer] = getattr(self.source, "landed", {})
-        made = [b for b in result if b not in over]
-        self.makers = [Maker(b, [values[n] for n in self.results if values[n].buffer is b]) for b in made]
-        self.places = [place_of(values[n], self.given, values, self.makers, over) for n in self.results]
+        on: dict[Buffer, list[Value]] = {b: [] for b in result if b not in over}
+        for n in self.results:
+            on.get(values[n].buffer, []).append(values[n])
+        self.makers = [Maker(b, found) for b, found in on.items()]
+        homes = {m.buffer: ("made", k, m.value) for k, m in reversed([*enumerate(self.makers)])}
+        homes |= {values[n].buffer: ("given", k, values[n]) for k, n in reversed([*enumerate(self.given)])}
+        self.places = [place_of(values[n], homes, over) for n in self.results]
         self.rooms: list = []  # arenas that no call is using
         self.threads: Callable | None = (lambda: settings.cpp.threads) if settings.cpp.threads > 0 else None
         self.empty = not lowering.steps
@@ -272,17 +276,11 @@ def is_dense(v: Value) -> bool:
 
 
 def place_of(
-    v: Value, given: list[Node], values: dict, makers: list[Maker], over: dict[Buffer, Buffer]
+    v: Value, homes: dict[Buffer, tuple[str, int, Value]], over: dict[Buffer, Buffer]
 ) -> tuple[str, int, Value | None]:
     """What a result is: ("given" or "made", number, the window on it or None). `over`: what lies where an input was."""
-    if v.buffer in over:
-        return "given", next(k for k, n in enumerate(given) if values[n].buffer is over[v.buffer]), None
-    for k, n in enumerate(given):
-        source = values[n]
-        if source.buffer is v.buffer:
-            return "given", k, None if same(source, v) else v
-    k = next(k for k, m in enumerate(makers) if m.buffer is v.buffer)
-    return "made", k, None if same(makers[k].value, v) else v
+    kind, k, whole = homes[over.get(v.buffer, v.buffer)]
+    return kind, k, None if v.buffer in over or same(whole, v) else v
 
 
 def same(a: Value, b: Value) -> bool:

@@ -24,6 +24,7 @@ from ..core.events import publish, stage
 from ..core.logs import artifacts, logger
 from ..core.modes import ambient
 from ..core.node import requires_grad
+from ..core.start_up import searched_later
 from ..core.tensor import FAKE, Tensor
 from ..func.stateless import functional_call
 from ..graph import Graph, GraphModule
@@ -72,7 +73,8 @@ def compilers(
 def compile_flat(f: Callable, args: list, using: Compilers) -> FlatCall:
     """A callable that takes arguments like `args` and gives `f`'s flat outputs."""
     f, classes = in_their_classes(f, args)
-    result = given_classes(compile_distinct(f, args, using), classes)
+    with searched_later():
+        result = given_classes(compile_distinct(f, args, using), classes)
     result.offsets = offsets(args) if result.joint.offsets_matter else None
     return result
 

@@ -46,7 +46,7 @@ def note_users_line(error: BaseException) -> None:
     """Add to an error that a graph's generated code raised the line of the user's program that the failing node is of."""
     at = error.__traceback__
     while at is not None:
-        where = stack_behind(at.tb_frame, at.tb_lineno)
+        where = stack_behind(at.tb_frame, at.tb_lasti)
         if where and where not in "".join(getattr(error, "__notes__", ())):
             error.add_note(f"Original traceback:\n{where}")
         at = at.tb_next

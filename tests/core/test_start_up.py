@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from pullback.core.start_up import uncollected
+import pullback as torch
+from pullback.core.start_up import searched_later, uncollected
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -39,3 +40,22 @@ assert not [m for m in late if m in sys.modules], [m for m in late if m in sys.m
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_compiling_is_not_disturbed_by_collections():
+    seen = []
+
+    def backend(module, inputs):
+        seen.append(gc.isenabled())
+        return module
+
+    x = torch.ones(3)
+    assert torch.compile(lambda x: x + 1, backend=backend)(x).tolist() == [2.0] * 3
+    assert seen == [False] and gc.isenabled()
+    gc.disable()
+    try:
+        with searched_later():
+            pass
+        assert not gc.isenabled()  # as the program had it
+    finally:
+        gc.enable()

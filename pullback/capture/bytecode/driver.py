@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...core.events import publish, stage
+from ...core.start_up import searched_later
 from ...nn.module import Module
 from ..front.dynamic import Moving, moving_at
 from . import custom_functions
@@ -112,7 +113,7 @@ class Driver:
                 segment.is_full = True
                 return None
         try:
-            with stage("capture"):
+            with stage("capture"), searched_later():
                 entry = segment.capture(frames, self.policy.compile, self.policy.broke, self.policy.escaped)
         except Uncapturable as error:
             self.policy.uncaptured(str(error))

@@ -422,7 +422,7 @@ def user_stack() -> str | None:
         frame = frame.f_back
     if frame is None:
         return None
-    behind = stack_behind(frame, frame.f_lineno)  # the code of a graph that was captured from the user's
+    behind = stack_behind(frame, frame.f_lasti)  # the code of a graph that was captured from the user's
     return behind if behind is not None else _line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
