@@ -105,9 +105,31 @@ static void N(shape_box)(const Gather *j, const Part *p, const Block *k, N(Box) 
     box->exact = 0;
 }
 
+/* Whole vectors, also behind the end: what comes there is written later. */
+INLINE void N(zeros)(T *to, i64 n) {
+    for (i64 q = 0; q < n; q += WIDTH)
+        *(N(Vector) *)(to + q) = (N(Vector)){0};
+}
+
+INLINE void N(copy)(T *to, const T *from, i64 n) {
+    for (i64 q = 0; q < n; q += WIDTH)
+        *(N(Vector) *)(to + q) = *(const N(Vector) *)(from + q);
+}
+
 /* One row: zeros, numbers of the source, zeros; columns by their remainders. */
 INLINE void N(fill_row)(const Gather *j, const Part *p, const N(Box) *box, const T *from, T *to) {
     i64 s = j->stride[2], step = j->step[4] * s;
+    if (step == 1) {
+        i64 x = box->from[2], width = box->phase, low = least(most(-x, 0), width), high = most(least(j->size[2] - x, width), low);
+        N(zeros)(to, low);
+        if (from + x + high + WIDTH <= X(source) + j->reach)
+            N(copy)(to + low, from + x + low, high - low);
+        else
+            for (i64 q = low; q < high; q++)
+                to[q] = from[x + q];
+        N(zeros)(to + high, width - high);
+        return;
+    }
     for (i64 r = 0; r < s; r++, to += box->phase) {
         if (r < 64 && !(p->phases >> r & 1))
             continue;
@@ -118,15 +140,9 @@ INLINE void N(fill_row)(const Gather *j, const Part *p, const N(Box) *box, const
         high = high > low ? high : low;
         for (i64 q = 0; q < low; q++)
             to[q] = 0;
-        if (from) {
-            const T *at = from + x * j->step[4];
-            if (step == 1)
-                for (i64 q = low; q < high; q++)
-                    to[q] = at[q];
-            else
-                for (i64 q = low; q < high; q++)
-                    to[q] = at[q * step];
-        }
+        const T *at = from + x * j->step[4];
+        for (i64 q = low; q < high; q++)
+            to[q] = at[q * step];
         for (i64 q = high; q < width; q++)
             to[q] = 0;
     }
@@ -138,7 +154,7 @@ static void N(fill_box)(const Gather *j, const Part *p, const Block *k, const N(
             for (i64 z = box->from[0]; z < box->from[0] + box->size[0]; z++)
                 for (i64 y = box->from[1]; y < box->from[1] + box->size[1]; y++, to += box->row[1]) {
                     if (z < 0 || z >= j->size[0] || y < 0 || y >= j->size[1])
-                        memset(to, 0, sizeof(T) * (size_t)box->row[1]);
+                        N(zeros)(to, box->row[1]);
                     else
                         N(fill_row)(j, p, box, X(source) + n * j->step[0] + c * j->step[1] + z * j->step[2] + y * j->step[3], to);
                 }
@@ -230,10 +246,17 @@ INLINE void N(put)(const Gather *j, T *to, T bias, const Run *run, const Run *en
     for (; run < end; run++, from += apart) {
         const T *c = apart ? from : from + run->to;
         T *into = to + run->from;
-        if (s == 1)
-            for (i64 q = 0; q < run->length; q++)
+        if (s == 1) {
+            i64 q = 0;
+            for (; q + WIDTH <= run->length; q += WIDTH)
+                *(N(Vector) *)(into + q) = *(const N(Vector) *)(c + q) + bias;
+            if (run->length - q >= WIDTH / 2 && WIDTH > 2) {
+                *(N(Half) *)(into + q) = *(const N(Half) *)(c + q) + bias;
+                q += WIDTH / 2;
+            }
+            for (; q < run->length; q++)
                 into[q] = c[q] + bias;
-        else
+        } else
             for (i64 q = 0; q < run->length; q++)
                 into[q * s] = c[q] + bias;
     }

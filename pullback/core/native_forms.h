@@ -45,6 +45,7 @@ typedef struct {
     const void *source, *a, *bias;
     void *to;
     i64 size[3], step[5], stride[3], to_step[5], bias_step; /* steps: image, channel, depth, height, width */
+    i64 reach;                       /* the source ends behind that many numbers */
     i64 images, groups, inner, rows; /* channels of the source and rows of the result of a group */
     i64 row, outer, group;           /* steps of a: between rows, channels, groups (images, for gradients of weights) */
     i64 together;                    /* channels that are worked on together */
@@ -218,6 +219,9 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
         j->stride[d] = back ? 1 : w->stride[d];
         j->to_step[2 + d] *= back ? w->stride[d] : 1;
     }
+    j->reach = 1 + most(0, j->step[0]) * (j->images - 1) + most(0, j->step[1]) * (j->groups * j->inner - 1);
+    for (int d = 0; d < 3; d++)
+        j->reach += most(0, j->step[2 + d]) * (j->size[d] - 1);
     j->to = back ? w->dx : what == FORWARD ? w->y : w->dw;
     j->a = what == TO_WEIGHT ? w->y : w->w;
     j->bias = what == TO_WEIGHT ? NULL : w->bias;
