@@ -183,7 +183,7 @@ INLINE i64 N(place_in_box)(const Gather *j, const N(Box) *box, i64 image, i64 z,
     return image * box->image + (z - box->at[0]) * j->stride[0] * box->row[0] + (y - box->at[1]) * j->stride[1] * box->row[1] + x - box->at[2];
 }
 
-/* Stretches of a block's places that lie side by side in the box, cut where a panel ends; and in the result. */
+/* Stretches of a block's places that lie side by side in the box, cut where a panel ends; and in the result, from its first image on. */
 static void N(find_runs)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, i64 panel, Runs *runs) {
     i64 width = p->places[2], at = 0;
     runs->count = runs->outs = 0;
@@ -196,7 +196,7 @@ static void N(find_runs)(const Gather *j, const Part *p, const Block *k, const N
             run->to = at;
             run->length = many;
             run->from = N(place_in_box)(j, box, n, z, y, x);
-            i64 into = p->start + (k->image + n) * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
+            i64 into = p->start + n * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
             Run *out = &runs->out[runs->outs - 1];
             if (runs->outs && j->to_step[4] == 1 && out->from + out->length == into && at % panel)
                 out->length += many;
@@ -266,10 +266,10 @@ INLINE void N(put)(const Gather *j, T *to, T bias, const Run *run, const Run *en
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 
 /* ---- results and gradients of inputs */
-static void N(emit)(const Gather *j, const Runs *runs, i64 group, i64 first, i64 rows, const T *c) {
+static void N(emit)(const Gather *j, const Runs *runs, i64 image, i64 group, i64 first, i64 rows, const T *c) {
     for (i64 m = 0; m < rows; m++) {
         i64 row = group * j->rows + first + m;
-        T *to = X(to) + row * j->to_step[1], b = j->bias ? X(bias)[row * j->bias_step] : 0;
+        T *to = X(to) + image * j->to_step[0] + row * j->to_step[1], b = j->bias ? X(bias)[row * j->bias_step] : 0;
         for (const Run *run = runs->out, *end = run, *last = run + runs->outs; run < last; run = end) {
             i64 panel = run->to / PANEL;
             while (end < last && end->to / PANEL == panel)
@@ -294,7 +294,7 @@ static void N(gather_block)(Gather *j, const Part *p, const Block *k, i64 group,
         i64 channels = least(inner - start, j->together), depth = channels * p->taps;
         if (p->taps)
             N(open_box)(j, p, k, group * j->inner + start, channels, room->box, &box);
-        if (!start) {
+        if (!start && other_block(room, p, k)) {
             N(find_runs)(j, p, k, &box, PANEL, &room->runs);
             for (i64 t = 0; t < p->taps; t++)
                 room->taps[t] = N(tap_at)(j, p, &box, t);
@@ -323,7 +323,7 @@ static void N(gather_block)(Gather *j, const Part *p, const Block *k, i64 group,
                 N(by_panel)(&walk, least(rows - m, AT_ONCE), parts_of(least(all - n * PANEL, PANEL), WIDTH), a + m * j->row,
                             panels + n * PANEL * depth, start > 0, c + (n * rows + m) * PANEL, PANEL);
     }
-    N(emit)(j, &room->runs, group, first, rows, c);
+    N(emit)(j, &room->runs, k->image, group, first, rows, c);
 }
 
 static void N(gather_part)(long begin, long end, void *const *given) {
@@ -385,9 +385,11 @@ static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i6
         return;
     }
     N(open_box)(j, p, k, group * j->inner + channel, channels, room->box, &box);
-    N(find_runs)(j, p, k, &box, all, &room->runs);
-    for (i64 t = 0; t < p->taps; t++)
-        room->taps[t] = N(tap_at)(j, p, &box, t);
+    if (other_block(room, p, k)) {
+        N(find_runs)(j, p, k, &box, all, &room->runs);
+        for (i64 t = 0; t < p->taps; t++)
+            room->taps[t] = N(tap_at)(j, p, &box, t);
+    }
     const Run *run = room->runs.run, *end = run + room->runs.count;
     i64 longest = N(longest)(run, end);
     T *side = room->side, *panels = room->panels, *tile = room->tile;

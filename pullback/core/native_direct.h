@@ -4,6 +4,7 @@
  * row of the result and no longer than a vector. What a vector holds behind the end of its stretch is not used.
  */
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
+#define MOST_ROWS (VECTOR == 64 ? 8 : 4)
 
 /* ---- results and gradients of inputs: c (ROWS, stretches, WIDTH) */
 #define DIRECT(ROWS, MANY)                                                                                                                  \
@@ -22,10 +23,13 @@
                 for (i64 i = 0; i < w->inner; i++) {                                                                                        \
                     const T *f = a + o * w->step + w->at[i];                                                                                \
                     const i64 at = o * channel + taps[i];                                                                                   \
-                    for (int v = 0; v < MANY; v++) {                                                                                        \
-                        const N(Vector) x = *(const N(Vector) *)(from[v] + at);                                                             \
-                        for (int r = 0; r < ROWS; r++)                                                                                      \
-                            s[r][v] += f[r * w->row] * x;                                                                                   \
+                    N(Vector) x[MANY];                                                                                                      \
+                    for (int v = 0; v < MANY; v++)                                                                                          \
+                        x[v] = *(const N(Vector) *)(from[v] + at);                                                                          \
+                    for (int r = 0; r < ROWS; r++) {                                                                                        \
+                        const T factor = f[r * w->row];                                                                                     \
+                        for (int v = 0; v < MANY; v++)                                                                                      \
+                            s[r][v] += factor * x[v];                                                                                       \
                     }                                                                                                                       \
                 }                                                                                                                           \
             for (int v = 0; v < MANY && k + v < runs; v++)                                                                                  \
@@ -36,27 +40,34 @@
 DIRECT(1, 8)
 DIRECT(2, (VECTOR == 64 ? 8 : 4))
 DIRECT(4, (VECTOR == 64 ? 6 : 2))
+DIRECT(8, 3)
 #undef DIRECT
 
-/* The places of a block, no more than a vector of one row at a time: where each stretch lies in the box, and in the result. */
-static i64 N(find_stretches)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, Runs *runs) {
+/* The places of a block, no more than a vector of one row at a time: where each stretch lies in the box, and in the result. Where they may
+ * meet, the last one of a row is whole too, and begins before the end of the one before. */
+static void N(find_stretches)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, int meet, Runs *runs) {
     i64 width = p->places[2], count = 0;
     for (i64 n = 0; n < k->images; n++)
         for (i64 q = k->first, end = k->first + k->places; q < end;) {
-            i64 x = q % width, y = q / width % p->places[1], z = q / width / p->places[1], many = least(least(width - x, end - q), WIDTH);
+            i64 left = least(width - q % width, end - q), many = least(left, WIDTH);
+            if (meet && left < WIDTH && left < q - k->first + left && q % width + left >= WIDTH && q - k->first + left >= WIDTH) {
+                q -= WIDTH - left;
+                many = WIDTH;
+            }
+            i64 x = q % width, y = q / width % p->places[1], z = q / width / p->places[1];
             Run *run = &runs->run[count], *out = &runs->out[count++];
             run->length = out->length = many;
             run->from = N(place_in_box)(j, box, n, z, y, x);
-            out->from = p->start + (k->image + n) * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
+            out->from = p->start + n * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
             run->to = n * k->places + q - k->first; /* of the block */
             q += many;
         }
-    return count;
+    runs->count = count;
 }
 
 static void N(direct_block)(Gather *j, const Part *p, const Block *k, i64 group, i64 first, i64 rows, Room *room) {
     N(Box) box;
-    i64 all = k->images * k->places, together = least(j->together, j->inner), inner = p->taps ? j->inner : 1, count = 0;
+    i64 all = k->images * k->places, together = least(j->together, j->inner), inner = p->taps ? j->inner : 1;
     N(shape_box)(j, p, k, &box);
     if (!widen_room(room, sizeof(T) * (size_t)(p->taps ? box.channel * together : 0), 0, sizeof(T) * (size_t)(all * WIDTH * rows), 0, p->taps, all)) {
         j->failed = 1;
@@ -67,27 +78,61 @@ static void N(direct_block)(Gather *j, const Part *p, const Block *k, i64 group,
         i64 channels = least(inner - start, together);
         if (p->taps)
             N(open_box)(j, p, k, group * j->inner + start, channels, room->box, &box);
-        if (!start) {
-            count = N(find_stretches)(j, p, k, &box, &room->runs);
+        if (!start && other_block(room, p, k)) {
+            N(find_stretches)(j, p, k, &box, 1, &room->runs);
             for (i64 t = 0; t < p->taps; t++)
                 room->taps[t] = N(tap_at)(j, p, &box, t);
         }
+        i64 count = room->runs.count;
         Walk walk = {.row = j->row, .step = j->outer, .outer = channels, .inner = p->taps, .at = p->at};
         const T *a = X(a) + group * j->group + first * j->row + start * j->outer;
-        for (i64 m = 0; m < rows; m += rows - m >= 4 ? 4 : rows - m >= 2 ? 2 : 1)
-            (rows - m >= 4 ? N(direct4) : rows - m >= 2 ? N(direct2) : N(direct1))(&walk, room->taps, box.channel, a + m * j->row, box.p, room->runs.run,
-                                                                                 count, start > 0, c + m * count * WIDTH, count * WIDTH);
+        for (i64 m = 0, many; m < rows; m += many) {
+            many = rows - m >= MOST_ROWS ? MOST_ROWS : rows - m >= 4 ? 4 : rows - m >= 2 ? 2 : 1;
+            (many == 8 ? N(direct8) : many == 4 ? N(direct4) : many == 2 ? N(direct2) : N(direct1))(
+                &walk, room->taps, box.channel, a + m * j->row, box.p, room->runs.run, count, start > 0, c + m * count * WIDTH, count * WIDTH);
+        }
     }
-    for (i64 m = 0; m < rows; m++) {
+    for (i64 m = 0, count = room->runs.count; m < rows; m++) {
         i64 row = group * j->rows + first + m;
-        N(put)(j, X(to) + row * j->to_step[1], j->bias ? X(bias)[row * j->bias_step] : 0, room->runs.out, room->runs.out + count, c + m * count * WIDTH,
+        N(put)(j, X(to) + k->image * j->to_step[0] + row * j->to_step[1], j->bias ? X(bias)[row * j->bias_step] : 0, room->runs.out, room->runs.out + count, c + m * count * WIDTH,
                WIDTH);
     }
 }
 
-/* ---- gradients of weights: all columns of a group for some rows */
+/* ---- gradients of weights: all columns of a group for some rows, each a sum in every place of a vector */
+typedef SAME_SIZE N(Bits) __attribute__((vector_size(VECTOR)));
+
+#define DOT(MANY)                                                                                                                    \
+    static void N(dot##MANY)(const T *g, const Run *run, const Run *end, const T *box, const i64 *taps, i64 left, int adds, T *sum) { \
+        N(Vector) s[MANY];                                                                                                           \
+        const T *from[MANY];                                                                                                         \
+        for (int v = 0; v < MANY; v++) {                                                                                             \
+            i64 at = v < left ? v : 0;                                                                                               \
+            s[v] = adds ? *(N(Vector) *)(sum + at * WIDTH) : (N(Vector)){0};                                                         \
+            from[v] = box + taps[at];                                                                                                \
+        }                                                                                                                            \
+        for (; run < end; run++, g += WIDTH) {                                                                                       \
+            const N(Vector) y = *(const N(Vector) *)g;                                                                               \
+            if (run->length == WIDTH)                                                                                                \
+                for (int v = 0; v < MANY; v++)                                                                                       \
+                    s[v] += y * *(const N(Vector) *)(from[v] + run->from);                                                           \
+            else {                                                                                                                   \
+                N(Bits) seen; /* what lies behind the stretch may not be finite */                                                   \
+                for (int i = 0; i < WIDTH; i++)                                                                                      \
+                    seen[i] = i;                                                                                                     \
+                seen = seen < (SAME_SIZE)run->length;                                                                                \
+                for (int v = 0; v < MANY; v++)                                                                                       \
+                    s[v] += y * (N(Vector))((N(Bits))*(const N(Vector) *)(from[v] + run->from) & seen);                              \
+            }                                                                                                                        \
+        }                                                                                                                            \
+        for (int v = 0; v < MANY && v < left; v++)                                                                                   \
+            *(N(Vector) *)(sum + v * WIDTH) = s[v];                                                                                  \
+    }
+DOT(5)
+DOT(8)
+#undef DOT
+
 static void N(direct_weight_block)(Gather *j, const Block *k, i64 group, i64 first, i64 rows, int adds, T *sums, Room *room) {
-    typedef SAME_SIZE N(Bits) __attribute__((vector_size(VECTOR)));
     N(Box) box;
     const Part *p = j->part;
     i64 all = k->images * k->places, columns = j->inner * p->taps;
@@ -97,42 +142,27 @@ static void N(direct_weight_block)(Gather *j, const Block *k, i64 group, i64 fir
         return;
     }
     N(open_box)(j, p, k, group * j->inner, j->inner, room->box, &box);
-    i64 count = N(find_stretches)(j, p, k, &box, &room->runs);
-    for (i64 q = 0; q < columns; q++)
-        room->taps[q] = q / p->taps * box.channel + N(tap_at)(j, p, &box, q % p->taps);
+    if (other_block(room, p, k)) {
+        N(find_stretches)(j, p, k, &box, 0, &room->runs);
+        for (i64 q = 0; q < columns; q++)
+            room->taps[q] = q / p->taps * box.channel + N(tap_at)(j, p, &box, q % p->taps);
+    }
+    const Run *run = room->runs.run, *end = run + room->runs.count;
+    T *g = room->tile;
     for (i64 m = 0; m < rows; m++) {
-        T *g = room->tile;
-        for (i64 r = 0; r < count; r++) { /* stretches with zeros behind */
-            const Run *run = &room->runs.run[r];
-            const T *from = X(a) + (k->image + run->to / k->places) * j->group + (group * j->rows + first + m) * j->row + k->first + run->to % k->places;
-            for (i64 q = 0; q < WIDTH; q++)
-                g[r * WIDTH + q] = q < run->length ? from[q] : 0;
+        const T *from = X(a) + k->image * j->group + (group * j->rows + first + m) * j->row + k->first;
+        for (i64 r = 0, n = 0, last = k->places; run + r < end; r++) { /* stretches with zeros behind */
+            for (; run[r].to >= last; last += k->places)
+                n++;
+            const T *at = from + n * j->group + run[r].to - n * k->places;
+            N(zeros)(g + r * WIDTH, WIDTH);
+            for (i64 q = 0; q < run[r].length; q++)
+                g[r * WIDTH + q] = at[q];
         }
-        for (i64 q = 0; q < columns; q += 8) {
-            N(Vector) s[8];
-            const T *from[8];
-            T *sum = sums + (m * columns + q) * WIDTH;
-            for (int v = 0; v < 8; v++) {
-                i64 at = q + v < columns ? v : 0;
-                s[v] = adds ? *(N(Vector) *)(sum + at * WIDTH) : (N(Vector)){0};
-                from[v] = box.p + room->taps[q + at];
-            }
-            for (i64 r = 0; r < count; r++) {
-                const Run *run = &room->runs.run[r];
-                const N(Vector) y = *(const N(Vector) *)(g + r * WIDTH);
-                if (run->length == WIDTH)
-                    for (int v = 0; v < 8; v++)
-                        s[v] += y * *(const N(Vector) *)(from[v] + run->from);
-                else {
-                    N(Bits) seen;
-                    for (int i = 0; i < WIDTH; i++)
-                        seen[i] = i < run->length ? -1 : 0;
-                    for (int v = 0; v < 8; v++)
-                        s[v] += y * (N(Vector))((N(Bits))*(const N(Vector) *)(from[v] + run->from) & seen);
-                }
-            }
-            for (int v = 0; v < 8 && q + v < columns; v++)
-                *(N(Vector) *)(sum + v * WIDTH) = s[v];
+        for (i64 q = 0, many; q < columns; q += many) {
+            i64 left = columns - q;
+            many = left > 10 || (left > 5 && left < 9) ? 8 : 5;
+            (many == 8 ? N(dot8) : N(dot5))(g, run, end, box.p, room->taps + q, left, adds, sums + (m * columns + q) * WIDTH);
         }
     }
 }
@@ -154,3 +184,4 @@ static void N(direct_weights)(Gather *j, i64 group, i64 first, i64 rows, Room *r
     }
 }
 #undef WIDTH
+#undef MOST_ROWS

@@ -62,6 +62,8 @@ typedef struct {
     size_t held[4];
     i64 held_taps, held_runs;
     Runs runs;
+    const Part *part; /* what `taps` and `runs` are of */
+    Block block;
 } Room;
 
 static int widen(void **p, size_t *held, size_t bytes) {
@@ -90,6 +92,14 @@ static int widen_room(Room *r, size_t box, size_t panels, size_t tile, size_t si
     }
     r->runs.out = r->runs.run + r->held_runs;
     return fine;
+}
+
+/* Whether a block of a part needs other taps and runs than the one before: those of a block say nothing of where its images are. */
+static int other_block(Room *r, const Part *p, const Block *k) {
+    int other = r->part != p || r->block.images != k->images || r->block.first != k->first || r->block.places != k->places;
+    r->part = p;
+    r->block = *k;
+    return other;
 }
 
 static void leave_room(Room *r) {
@@ -245,17 +255,19 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
     int single = taps == 1;
     for (int d = 0; d < 3; d++)
         single = single && w->stride[d] == 1 && !w->padding[d] && w->places[d] == w->size[d];
-    j->direct = what == TO_WEIGHT ? j->rows <= FEW / 2 && channels <= DIRECT_CHANNELS : j->rows <= FEW;
+    i64 vectors = parts_of(j->part->places[2], panel / 3); /* of a row; full ones need no panels */
+    j->direct = what == TO_WEIGHT ? j->rows <= FEW / 2 && channels <= DIRECT_CHANNELS
+                                  : j->rows <= FEW || (!single && 15 * vectors * (panel / 3) <= 16 * j->part->places[2]);
     if (!j->direct && single && in_order(w->size, w->step) && in_order(w->places, w->y_step))
         make_flat(j, j->part);
     j->together = most(1, DEPTH / taps);
     if (j->direct && what != TO_WEIGHT)
         j->together = least(j->together, DIRECT_CHANNELS);
-    i64 limit = j->direct ? DIRECT_PLACES : panel * most(1, least(PANELS, PANEL_ROOM / (panel * itemsize * taps * j->together)));
+    i64 limit = j->direct ? (j->rows <= FEW ? DIRECT_PLACES : DIRECT_PLACES / 4) : panel * most(1, least(PANELS, PANEL_ROOM / (panel * itemsize * taps * j->together)));
     i64 blocks = 0;
     for (i64 k = 0; k < j->parts; k++) {
         find_phases(j, &j->part[k]);
-        cut_places(j, &j->part[k], limit, panel / 3);
+        cut_places(j, &j->part[k], limit, j->direct && j->part[k].places[2] <= limit ? j->part[k].places[2] : panel / 3);
         blocks += j->part[k].blocks;
     }
     if (what == TO_WEIGHT) {
