@@ -183,7 +183,7 @@ INLINE i64 N(place_in_box)(const Gather *j, const N(Box) *box, i64 image, i64 z,
     return image * box->image + (z - box->at[0]) * j->stride[0] * box->row[0] + (y - box->at[1]) * j->stride[1] * box->row[1] + x - box->at[2];
 }
 
-/* Stretches of a block's places that lie side by side in the box, cut where a panel ends; and in the result, from its first image on. */
+/* Stretches of a block's places that lie side by side in the box, cut where a panel ends; and in the result, from the part's first place on. */
 static void N(find_runs)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, i64 panel, Runs *runs) {
     i64 width = p->places[2], at = 0;
     runs->count = runs->outs = 0;
@@ -196,7 +196,7 @@ static void N(find_runs)(const Gather *j, const Part *p, const Block *k, const N
             run->to = at;
             run->length = many;
             run->from = N(place_in_box)(j, box, n, z, y, x);
-            i64 into = p->start + n * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
+            i64 into = n * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
             Run *out = &runs->out[runs->outs - 1];
             if (runs->outs && j->to_step[4] == 1 && out->from + out->length == into && at % panel)
                 out->length += many;
@@ -240,6 +240,13 @@ INLINE i64 N(longest)(const Run *run, const Run *end) {
     return most;
 }
 
+/* Where taps of the parts of a task read, one part's behind the other's. */
+INLINE void N(find_tap_places)(const Gather *j, const Part *p, const N(Box) *box, i64 *taps) {
+    for (const Part *end = p + j->shared; p < end; p++)
+        for (i64 t = 0; t < p->taps; t++)
+            *taps++ = N(tap_at)(j, p, box, t);
+}
+
 /* Stretches of a row of the result, from those of a tile that lie `apart`, or one behind the other (0). */
 INLINE void N(put)(const Gather *j, T *to, T bias, const Run *run, const Run *end, const T *from, i64 apart) {
     i64 s = j->to_step[4];
@@ -266,64 +273,77 @@ INLINE void N(put)(const Gather *j, T *to, T bias, const Run *run, const Run *en
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 
 /* ---- results and gradients of inputs */
-static void N(emit)(const Gather *j, const Runs *runs, i64 image, i64 group, i64 first, i64 rows, const T *c) {
+static void N(emit)(const Gather *j, const Runs *runs, T *to, i64 group, i64 first, i64 rows, const T *c) {
     for (i64 m = 0; m < rows; m++) {
         i64 row = group * j->rows + first + m;
-        T *to = X(to) + image * j->to_step[0] + row * j->to_step[1], b = j->bias ? X(bias)[row * j->bias_step] : 0;
+        T b = j->bias ? X(bias)[row * j->bias_step] : 0;
         for (const Run *run = runs->out, *end = run, *last = run + runs->outs; run < last; run = end) {
             i64 panel = run->to / PANEL;
             while (end < last && end->to / PANEL == panel)
                 end++;
-            N(put)(j, to, b, run, end, c + (panel * rows + m - panel) * PANEL, 0);
+            N(put)(j, to + row * j->to_step[1], b, run, end, c + (panel * rows + m - panel) * PANEL, 0);
         }
     }
 }
 
-static void N(gather_block)(Gather *j, const Part *p, const Block *k, i64 group, i64 first, i64 rows, Room *room) {
+/* The panels of some channels and all taps. */
+static void N(fill_panels)(const Part *p, const N(Box) *box, const Runs *runs, i64 all, i64 channels, const i64 *taps, T *panels) {
+    const Run *run = runs->run, *last = run + runs->count;
+    for (i64 n = 0; n * PANEL < all; n++) {
+        i64 width = parts_of(least(all - n * PANEL, PANEL), WIDTH) * WIDTH;
+        const Run *end = run;
+        while (end < last && end->to < (n + 1) * PANEL)
+            end++;
+        i64 longest = N(longest)(run, end);
+        T *to = panels + n * PANEL * channels * p->taps;
+        for (i64 ch = 0; ch < channels; ch++)
+            for (i64 t = 0; t < p->taps; t++, to += width)
+                N(pick)(run, end, n * PANEL, longest, box->exact, box->p + ch * box->channel + taps[t], to);
+        run = end;
+    }
+}
+
+static void N(gather_block)(Gather *j, const Part *part, const Block *k, i64 group, i64 first, i64 rows, Room *room) {
     N(Box) box;
-    i64 all = k->images * k->places, count = parts_of(all, PANEL), inner = p->taps ? j->inner : 1;
-    N(shape_box)(j, p, k, &box);
-    if (!widen_room(room, sizeof(T) * (size_t)(j->in_place || !p->taps ? 0 : box.channel * least(j->together, j->inner)),
-                    sizeof(T) * (size_t)(count * PANEL * least(j->together, j->inner) * p->taps), sizeof(T) * (size_t)(count * PANEL * rows), 0,
-                    p->taps, all)) {
+    const Part *end = part + j->shared;
+    i64 all = k->images * k->places, count = parts_of(all, PANEL), deepest = 0, taps = 0;
+    for (const Part *p = part; p < end; p++) {
+        deepest = most(deepest, p->taps);
+        taps += p->taps;
+    }
+    i64 inner = taps ? j->inner : 1, together = least(j->together, inner);
+    N(shape_box)(j, part, k, &box);
+    if (!widen_room(room, sizeof(T) * (size_t)(j->in_place || !taps ? 0 : box.channel * together), sizeof(T) * (size_t)(count * PANEL * together * deepest),
+                    sizeof(T) * (size_t)(j->shared * count * PANEL * rows), 0, taps, all)) {
         j->failed = 1;
         return;
     }
     T *panels = room->panels, *c = room->tile;
-    for (i64 start = 0; start < inner; start += j->together) {
-        i64 channels = least(inner - start, j->together), depth = channels * p->taps;
-        if (p->taps)
-            N(open_box)(j, p, k, group * j->inner + start, channels, room->box, &box);
-        if (!start && other_block(room, p, k)) {
-            N(find_runs)(j, p, k, &box, PANEL, &room->runs);
-            for (i64 t = 0; t < p->taps; t++)
-                room->taps[t] = N(tap_at)(j, p, &box, t);
+    for (i64 start = 0; start < inner; start += together) {
+        i64 channels = least(inner - start, together);
+        if (taps)
+            N(open_box)(j, part, k, group * j->inner + start, channels, room->box, &box);
+        if (!start && other_block(room, part, k)) {
+            N(find_runs)(j, part, k, &box, PANEL, &room->runs);
+            N(find_tap_places)(j, part, &box, room->taps);
         }
-        const Run *run = room->runs.run, *last = run + room->runs.count;
-        for (i64 n = 0; n < count; n++) {
-            i64 width = parts_of(least(all - n * PANEL, PANEL), WIDTH) * WIDTH;
-            const Run *end = run;
-            while (end < last && end->to < (n + 1) * PANEL)
-                end++;
-            i64 longest = N(longest)(run, end);
-            T *to = panels + n * PANEL * depth;
-            for (i64 ch = 0; ch < channels; ch++)
-                for (i64 t = 0; t < p->taps; t++, to += width)
-                    N(pick)(run, end, n * PANEL, longest, box.exact, box.p + ch * box.channel + room->taps[t], to);
-            run = end;
+        const i64 *at = room->taps;
+        for (const Part *p = part; p < end; at += p->taps, p++) {
+            N(fill_panels)(p, &box, &room->runs, all, channels, at, panels);
+            Walk walk = {.row = j->row, .step = j->outer, .outer = channels, .inner = p->taps, .at = p->at};
+            const T *a = X(a) + group * j->group + first * j->row + start * j->outer;
+            if (p->taps == 1 && j->outer == 1) { /* one stretch */
+                walk = (Walk){.row = j->row, .step = 0, .outer = 1, .inner = channels, .at = NULL};
+                a += p->at[0];
+            }
+            for (i64 m = 0; m < rows; m += AT_ONCE)
+                for (i64 n = 0; n < count; n++)
+                    N(by_panel)(&walk, least(rows - m, AT_ONCE), parts_of(least(all - n * PANEL, PANEL), WIDTH), a + m * j->row,
+                                panels + n * PANEL * channels * p->taps, start > 0, c + (((p - part) * count + n) * rows + m) * PANEL, PANEL);
         }
-        Walk walk = {.row = j->row, .step = j->outer, .outer = channels, .inner = p->taps, .at = p->at};
-        const T *a = X(a) + group * j->group + first * j->row + start * j->outer;
-        if (p->taps == 1 && j->outer == 1) { /* one stretch */
-            walk = (Walk){.row = j->row, .step = 0, .outer = 1, .inner = channels, .at = NULL};
-            a += p->at[0];
-        }
-        for (i64 m = 0; m < rows; m += AT_ONCE)
-            for (i64 n = 0; n < count; n++)
-                N(by_panel)(&walk, least(rows - m, AT_ONCE), parts_of(least(all - n * PANEL, PANEL), WIDTH), a + m * j->row,
-                            panels + n * PANEL * depth, start > 0, c + (n * rows + m) * PANEL, PANEL);
     }
-    N(emit)(j, &room->runs, k->image, group, first, rows, c);
+    for (const Part *p = part; p < end; p++)
+        N(emit)(j, &room->runs, X(to) + p->start + k->image * j->to_step[0], group, first, rows, c + (p - part) * count * rows * PANEL);
 }
 
 static void N(gather_part)(long begin, long end, void *const *given) {

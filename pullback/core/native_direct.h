@@ -58,45 +58,57 @@ static void N(find_stretches)(const Gather *j, const Part *p, const Block *k, co
             Run *run = &runs->run[count], *out = &runs->out[count++];
             run->length = out->length = many;
             run->from = N(place_in_box)(j, box, n, z, y, x);
-            out->from = p->start + n * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
+            out->from = n * j->to_step[0] + z * j->to_step[2] + y * j->to_step[3] + x * j->to_step[4];
             run->to = n * k->places + q - k->first; /* of the block */
             q += many;
         }
     runs->count = count;
 }
 
-static void N(direct_block)(Gather *j, const Part *p, const Block *k, i64 group, i64 first, i64 rows, Room *room) {
+static void N(direct_rows)(const Gather *j, const Part *p, const N(Box) *box, const Runs *runs, const i64 *taps, i64 channels, const T *a, i64 rows,
+                           int adds, T *c) {
+    Walk walk = {.row = j->row, .step = j->outer, .outer = channels, .inner = p->taps, .at = p->at};
+    i64 each = runs->count * WIDTH;
+    for (i64 m = 0, many; m < rows; m += many) {
+        many = rows - m >= MOST_ROWS ? MOST_ROWS : rows - m >= 4 ? 4 : rows - m >= 2 ? 2 : 1;
+        (many == 8 ? N(direct8) : many == 4 ? N(direct4) : many == 2 ? N(direct2) : N(direct1))(
+            &walk, taps, box->channel, a + m * j->row, box->p, runs->run, runs->count, adds, c + m * each, each);
+    }
+}
+
+static void N(direct_block)(Gather *j, const Part *part, const Block *k, i64 group, i64 first, i64 rows, Room *room) {
     N(Box) box;
-    i64 all = k->images * k->places, together = least(j->together, j->inner), inner = p->taps ? j->inner : 1;
-    N(shape_box)(j, p, k, &box);
-    if (!widen_room(room, sizeof(T) * (size_t)(p->taps ? box.channel * together : 0), 0, sizeof(T) * (size_t)(all * WIDTH * rows), 0, p->taps, all)) {
+    const Part *end = part + j->shared;
+    i64 all = k->images * k->places, taps = 0;
+    for (const Part *p = part; p < end; p++)
+        taps += p->taps;
+    i64 inner = taps ? j->inner : 1, together = least(j->together, inner);
+    N(shape_box)(j, part, k, &box);
+    if (!widen_room(room, sizeof(T) * (size_t)(taps ? box.channel * together : 0), 0, sizeof(T) * (size_t)(j->shared * all * WIDTH * rows), 0, taps, all)) {
         j->failed = 1;
         return;
     }
     T *c = room->tile;
     for (i64 start = 0; start < inner; start += together) {
         i64 channels = least(inner - start, together);
-        if (p->taps)
-            N(open_box)(j, p, k, group * j->inner + start, channels, room->box, &box);
-        if (!start && other_block(room, p, k)) {
-            N(find_stretches)(j, p, k, &box, 1, &room->runs);
-            for (i64 t = 0; t < p->taps; t++)
-                room->taps[t] = N(tap_at)(j, p, &box, t);
+        if (taps)
+            N(open_box)(j, part, k, group * j->inner + start, channels, room->box, &box);
+        if (!start && other_block(room, part, k)) {
+            N(find_stretches)(j, part, k, &box, 1, &room->runs);
+            N(find_tap_places)(j, part, &box, room->taps);
         }
-        i64 count = room->runs.count;
-        Walk walk = {.row = j->row, .step = j->outer, .outer = channels, .inner = p->taps, .at = p->at};
+        const i64 *at = room->taps;
         const T *a = X(a) + group * j->group + first * j->row + start * j->outer;
-        for (i64 m = 0, many; m < rows; m += many) {
-            many = rows - m >= MOST_ROWS ? MOST_ROWS : rows - m >= 4 ? 4 : rows - m >= 2 ? 2 : 1;
-            (many == 8 ? N(direct8) : many == 4 ? N(direct4) : many == 2 ? N(direct2) : N(direct1))(
-                &walk, room->taps, box.channel, a + m * j->row, box.p, room->runs.run, count, start > 0, c + m * count * WIDTH, count * WIDTH);
+        for (const Part *p = part; p < end; at += p->taps, p++)
+            N(direct_rows)(j, p, &box, &room->runs, at, channels, a, rows, start > 0, c + (p - part) * rows * room->runs.count * WIDTH);
+    }
+    const Run *out = room->runs.out, *last = out + room->runs.count;
+    for (const Part *p = part; p < end; p++)
+        for (i64 m = 0; m < rows; m++, c += room->runs.count * WIDTH) {
+            i64 row = group * j->rows + first + m;
+            T *to = X(to) + p->start + k->image * j->to_step[0] + row * j->to_step[1];
+            N(put)(j, to, j->bias ? X(bias)[row * j->bias_step] : 0, out, last, c, WIDTH);
         }
-    }
-    for (i64 m = 0, count = room->runs.count; m < rows; m++) {
-        i64 row = group * j->rows + first + m;
-        N(put)(j, X(to) + k->image * j->to_step[0] + row * j->to_step[1], j->bias ? X(bias)[row * j->bias_step] : 0, room->runs.out, room->runs.out + count, c + m * count * WIDTH,
-               WIDTH);
-    }
 }
 
 /* ---- gradients of weights: all columns of a group for some rows, each a sum in every place of a vector */

@@ -50,7 +50,7 @@ typedef struct {
     i64 row, outer, group;           /* steps of a: between rows, channels, groups (images, for gradients of weights) */
     i64 together;                    /* channels that are worked on together */
     i64 split, columns;              /* rows of a task; columns of a task, for gradients of weights */
-    i64 parts, tasks;
+    i64 parts, tasks, shared;        /* parts; tasks; parts of a task: all of them where they are alike, or one */
     Part *part;
     int in_place, direct, failed;
 } Gather;
@@ -138,8 +138,9 @@ static Block block_at(const Gather *j, const Part *p, i64 number) {
     return (Block){number / each, 1, first, least(p->piece, area - first)};
 }
 
-/* The taps that places with some remainders meet; with no remainders, all of them. Takes their memory from `numbers`. */
-static void find_taps(const Windows *w, const i64 *w_step, const i64 *remainder, Part *p, i64 **numbers) {
+/* The taps that places with some remainders meet; with no remainders, all of them. Those that read nothing but border are left out, unless
+ * all are `wanted`. Takes their memory from `numbers`. */
+static void find_taps(const Gather *j, const Windows *w, const i64 *remainder, int wanted, Part *p, i64 **numbers) {
     i64 all = w->kernel[0] * w->kernel[1] * w->kernel[2];
     p->shift = *numbers;
     for (int d = 0; d < 3; d++)
@@ -155,6 +156,8 @@ static void find_taps(const Windows *w, const i64 *w_step, const i64 *remainder,
                 shift[d] /= w->stride[d];
             }
         }
+        for (int d = 0; d < 3 && !wanted; d++)
+            meets = meets && shift[d] < j->size[d] && shift[d] + (p->places[d] - 1) * j->stride[d] >= 0;
         if (!meets)
             continue;
         for (int d = 0; d < 3; d++) {
@@ -174,13 +177,13 @@ static void find_taps(const Windows *w, const i64 *w_step, const i64 *remainder,
             same = same && (remainder ? p->shift[3 * k + d] * w->stride[d] == remainder[d] - shift : p->shift[3 * k + d] == shift);
         }
         if (same)
-            p->at[k++] = at[0] * w_step[2] + at[1] * w_step[3] + at[2] * w_step[4];
+            p->at[k++] = at[0] * w->w_step[2] + at[1] * w->w_step[3] + at[2] * w->w_step[4];
     }
     *numbers += p->taps;
 }
 
 static void find_phases(const Gather *j, Part *p) {
-    p->phases = 0;
+    p->phases = j->stride[2] == 1; /* also for a part without taps, whose box others read */
     for (i64 t = 0; t < p->taps; t++) {
         i64 phase = (p->shift[3 * t + 2] - p->low[2]) % j->stride[2];
         if (phase < 64)
@@ -202,7 +205,27 @@ static void make_flat(Gather *j, Part *p) {
     j->in_place = 1;
 }
 
-static i64 remainders(const Windows *w, int d) { return least(w->stride[d], w->size[d]); }
+/* Places of an input's gradient by which they meet different taps: those of the stride; all, where one place of the result meets them. */
+static i64 remainders(const Windows *w, int d) { return w->places[d] == 1 ? w->size[d] : least(w->stride[d], w->size[d]); }
+
+/* Parts that read the same box, if they are of the same places: 1, and they all do. */
+static int same_box(Gather *j) {
+    Part *first = j->part;
+    for (Part *p = first; p < first + j->parts; p++)
+        if (memcmp(p->places, first->places, sizeof p->places))
+            return 0;
+    i64 low[3], high[3], seen = 0;
+    for (Part *p = first; p < first + j->parts; p++)
+        for (int d = 0; d < 3 && p->taps; d++, seen += d == 3) {
+            low[d] = seen ? least(low[d], p->low[d]) : p->low[d];
+            high[d] = seen ? most(high[d], p->high[d]) : p->high[d];
+        }
+    for (Part *p = first; p < first + j->parts && seen; p++) {
+        memcpy(p->low, low, sizeof low);
+        memcpy(p->high, high, sizeof high);
+    }
+    return 1;
+}
 
 /* How a form's work is cut: see the head of native_convolution.h. 0 where there is no memory. */
 static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long threads, Gather *j) {
@@ -241,17 +264,20 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
     j->group = what == TO_WEIGHT ? w->y_step[0] : back ? outputs * w_step[0] : outputs * w_step[0];
     if (!back) {
         memcpy(j->part->places, w->places, sizeof w->places);
-        find_taps(w, w_step, NULL, j->part, &numbers);
+        find_taps(j, w, NULL, what == TO_WEIGHT, j->part, &numbers);
     }
     for (i64 k = 0, kept = 0; back && k < j->parts; k++) {
         i64 rest[3] = {k / (remainders(w, 1) * remainders(w, 2)), k / remainders(w, 2) % remainders(w, 1), k % remainders(w, 2)};
         Part *p = &j->part[kept++];
         for (int d = 0; d < 3; d++) {
-            p->places[d] = parts_of(w->size[d] - rest[d], w->stride[d]);
+            p->places[d] = w->places[d] == 1 ? 1 : parts_of(w->size[d] - rest[d], w->stride[d]);
             p->start += rest[d] * w->step[2 + d];
         }
-        find_taps(w, w_step, rest, p, &numbers);
+        find_taps(j, w, rest, 0, p, &numbers);
     }
+    i64 deepest = 1;
+    for (i64 k = 0; k < j->parts; k++)
+        deepest = most(deepest, j->part[k].taps);
     int single = taps == 1;
     for (int d = 0; d < 3; d++)
         single = single && w->stride[d] == 1 && !w->padding[d] && w->places[d] == w->size[d];
@@ -260,22 +286,24 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
                                   : j->rows <= FEW || (!single && 15 * vectors * (panel / 3) <= 16 * j->part->places[2]);
     if (!j->direct && single && in_order(w->size, w->step) && in_order(w->places, w->y_step))
         make_flat(j, j->part);
-    j->together = most(1, DEPTH / taps);
+    j->together = most(1, DEPTH / deepest);
     if (j->direct && what != TO_WEIGHT)
         j->together = least(j->together, DIRECT_CHANNELS);
-    i64 limit = j->direct ? (j->rows <= FEW ? DIRECT_PLACES : DIRECT_PLACES / 4) : panel * most(1, least(PANELS, PANEL_ROOM / (panel * itemsize * taps * j->together)));
+    i64 limit = j->direct ? (j->rows <= FEW ? DIRECT_PLACES : DIRECT_PLACES / 4) : panel * most(1, least(PANELS, PANEL_ROOM / (panel * itemsize * deepest * j->together)));
     i64 blocks = 0;
+    j->split = least(j->rows, ROWS_AT_MOST);
+    i64 places = least(limit, j->images * j->part->places[0] * j->part->places[1] * j->part->places[2]);
+    j->shared = j->parts > 1 && j->parts * j->split * places * itemsize <= PANEL_ROOM && same_box(j) ? j->parts : 1;
     for (i64 k = 0; k < j->parts; k++) {
         find_phases(j, &j->part[k]);
         cut_places(j, &j->part[k], limit, j->direct && j->part[k].places[2] <= limit ? j->part[k].places[2] : panel / 3);
-        blocks += j->part[k].blocks;
+        blocks += k < j->parts / j->shared ? j->part[k].blocks : 0;
     }
     if (what == TO_WEIGHT) {
         i64 pieces = j->direct ? 1 : most(parts_of(channels * taps, COLUMNS * panel), least(4 * threads, parts_of(channels * taps, panel)));
         j->columns = parts_of(parts_of(channels * taps, pieces), panel) * panel;
         blocks = parts_of(channels * taps, j->columns);
     }
-    j->split = least(j->rows, ROWS_AT_MOST);
     while (threads > 1 && blocks * j->groups * parts_of(j->rows, j->split) < 3 * threads && j->split > 16)
         j->split = parts_of(j->split, 16) * 8;
     j->tasks = blocks * j->groups * parts_of(j->rows, j->split);
