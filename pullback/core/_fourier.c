@@ -7,7 +7,7 @@
 #include "native_moves.h"
 #include <math.h>
 
-enum { LANES = 16, MOST_POINTS = 1024, FEW_POINTS = 48, MOST_TRANSFORMED = 1 << 17 };
+enum { LANES = 16, EIGHT = 8, MOST_POINTS = 1024, FEW_POINTS = 48, MOST_TRANSFORMED = 1 << 17 };
 enum { TO_COMPLEX, FROM_REAL, TO_HALF, FROM_HALF }; /* complex to complex; real to all points, to half of them; half of them to real */
 
 #define T float
