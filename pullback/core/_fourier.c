@@ -1,4 +1,4 @@
-/* Fourier transforms in C, for calls so small that what surrounds them counts: over the last dimensions, each of a power of two of points, or of few.
+/* Fourier transforms in C, over the last dimensions, each of a power of two of points, or of few; what the short-time ones do beside.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its result as a row-major tensor, nothing recorded; or None where the call
  * is not of that kind (other lengths, other dimensions, memory that is not row-major, many elements): the caller then runs the operator's
@@ -7,7 +7,7 @@
 #include "native_moves.h"
 #include <math.h>
 
-enum { LANES = 16, EIGHT = 8, MOST_POINTS = 1024, FEW_POINTS = 48, MOST_TRANSFORMED = 1 << 17 };
+enum { LANES = 16, EIGHT = 8, MOST_POINTS = 1024, FEW_POINTS = 48, MOST_TRANSFORMED = 1 << 20 };
 enum { TO_COMPLEX, FROM_REAL, TO_HALF, FROM_HALF }; /* complex to complex; real to all points, to half of them; half of them to real */
 
 #define T float
@@ -52,6 +52,47 @@ static int transform(void *data, int single, int nd, const Py_ssize_t *shape, in
     return 0;
 }
 
+#define BOTH(function, ...) (single ? function##_f(__VA_ARGS__) : function##_d(__VA_ARGS__))
+#define F(x) ((void *)(x))
+
+/* Rows of n real numbers to half their spectra, or back. */
+static int real_transform(const void *x, void *y, int single, i64 rows, i64 n, int back) {
+    void *room = PyMem_Malloc((size_t)((6 * n + 4) * LANES) * (single ? sizeof(float) : sizeof(double)));
+    if (!room) return -1;
+    use_points(n);
+    if (back)
+        BOTH(rows_of_spectra, F(x), F(y), rows, n, cosines, sines, room);
+    else
+        BOTH(real_rows, F(x), F(y), rows, n, cosines, sines, room);
+    PyMem_Free(room);
+    return 0;
+}
+
+/* Real numbers to their spectra: half of them, or all, over the last dimensions from `first` on. `work` has room for half of them. */
+static int spectra(const Array *a, char *y, char *work, int what, int single, int first) {
+    const int nd = a->nd;
+    Py_ssize_t half[MOST_DIMS];
+    memcpy(half, a->shape, sizeof(*half) * (size_t)nd);
+    half[nd - 1] = a->shape[nd - 1] / 2 + 1;
+    i64 n = a->shape[nd - 1], rows = count_of(a) / n;
+    char *into = what == TO_HALF ? y : work;
+    if (real_transform(a->data, into, single, rows, n, 0)) return -1;
+    if (what == FROM_REAL) BOTH(mirror_half, F(work), F(y), rows, n);
+    return transform(y, single, nd, what == TO_HALF ? half : a->shape, first, nd - 1, 1);
+}
+
+/* Half spectra, conjugated where asked, to the real numbers that they are of. `work` has room for them. */
+static int numbers(const Array *a, char *y, char *work, int single, int first, int conjugate, i64 points) {
+    i64 count = count_of(a);
+    if (kind(a) == F32 || kind(a) == F64)
+        BOTH(widen_real, F(a->data), F(work), count);
+    else
+        memcpy(work, a->data, (size_t)count * 2 * (single ? sizeof(float) : sizeof(double)));
+    if (conjugate) BOTH(scale_all, F(work), 2 * count, 1, 1);
+    if (transform(work, single, a->nd, a->shape, first, a->nd - 1, 0)) return -1;
+    return real_transform(work, y, single, count / a->shape[a->nd - 1], points, 1);
+}
+
 /* The transform over the last `dims` dimensions, conjugated before or after. */
 static PyObject *transformed(const Array *a, int what, int dims, int forward, double scale, int conjugate_first, int conjugate_last, i64 points) {
     int real = what == FROM_REAL || what == TO_HALF, k = kind(a), nd = a->nd, first = nd - dims;
@@ -68,40 +109,29 @@ static PyObject *transformed(const Array *a, int what, int dims, int forward, do
         NONE_UNLESS(wide[d] > 0 && wide[d] <= MOST_TRANSFORMED / count && (d < first || fits(wide[d])));
         count *= wide[d];
     }
-    int single = k == F32 || k == C64;
-    i64 rows = count / wide[nd - 1];
+    int single = k == F32 || k == C64, failed = 0;
     Array *r = new_array(nd, shape, what == FROM_HALF ? (single ? F32 : F64) : single ? C64 : C128);
     if (!r) return NULL;
-    int in_place = what == TO_COMPLEX || what == FROM_REAL;
-    size_t size = single ? sizeof(float) : sizeof(double);
-    char *work = in_place ? r->data : PyMem_Malloc((size_t)count * 2 * size), *half = NULL;
-    int failed = !work;
-    if (!failed && what == TO_COMPLEX) memcpy(work, a->data, (size_t)count * 2 * size);
-#define BOTH(function, ...) (single ? function##_f(__VA_ARGS__) : function##_d(__VA_ARGS__))
-#define F(x) ((void *)(x))
-    if (!failed && real) BOTH(widen_real, F(a->data), F(work), count);
-    if (!failed && what == FROM_HALF) {
-        half = PyMem_Malloc((size_t)count_of(a) * 2 * size);
-        failed = !half;
-        if (half && is_real) BOTH(widen_real, F(a->data), F(half), count_of(a));
-        if (half && !is_real) memcpy(half, a->data, (size_t)count_of(a) * 2 * size);
-        if (half && conjugate_first) BOTH(scale_all, F(half), 2 * count_of(a), 1, 1);
-        failed = failed || transform(half, single, nd, a->shape, first, nd - 1, forward);
-        if (!failed) BOTH(mirror_half, F(half), F(work), rows, points);
-        failed = failed || transform(work, single, nd, wide, nd - 1, nd, forward);
-        if (!failed) BOTH(keep_real, F(work), F(r->data), count);
-        if (!failed) BOTH(scale_all, F(r->data), count, scale, 0);
-    } else if (!failed) {
-        failed = transform(work, single, nd, wide, first, nd, forward);
-        if (what == TO_HALF) BOTH(keep_half, F(work), F(r->data), rows, wide[nd - 1]);
-        BOTH(scale_all, F(r->data), 2 * count_of(r), scale, conjugate_last);
+    size_t size = 2 * (single ? sizeof(float) : sizeof(double));
+    i64 held = what == FROM_HALF ? count_of(a) : what == FROM_REAL ? count / wide[nd - 1] * (wide[nd - 1] / 2 + 1) : 0;
+    char *work = held ? PyMem_Malloc((size_t)held * size) : NULL;
+    if (held && !work)
+        failed = 1;
+    else if (what == TO_COMPLEX) {
+        memcpy(r->data, a->data, (size_t)count * size);
+        failed = transform(r->data, single, nd, wide, first, nd, forward);
+    } else if (what == FROM_HALF)
+        failed = numbers(a, r->data, work, single, first, conjugate_first, points);
+    else {
+        failed = spectra(a, r->data, work, what, single, first);
+        conjugate_last ^= !forward; /* of real numbers, the inverse is the conjugate */
     }
-    if (!in_place) PyMem_Free(work);
-    PyMem_Free(half);
+    PyMem_Free(work);
     if (failed) {
         Py_DECREF(r);
         return PyErr_NoMemory();
     }
+    BOTH(scale_all, F(r->data), what == FROM_HALF ? count : 2 * count_of(r), scale, conjugate_last);
     return tensor_of(r);
 }
 
@@ -172,6 +202,69 @@ NAMED(py_ifftn, TO_COMPLEX, ALL, 0, 0)
 NAMED(py_rfftn, TO_HALF, ALL, 1, 0)
 NAMED(py_irfftn, FROM_HALF, ALL, 0, 0)
 
+/* ---- self, dim: halves of dimensions change places */
+static PyObject *shifted(PyObject *args, int back) {
+    Array *a = strided_of(argument(args, 0));
+    NONE_UNLESS(a && is_row_major(a) && a->nd > 0 && a->nd <= 4 && count_of(a) > 0);
+    Py_ssize_t dims[4], cut[4] = {0}, size = size_of(a);
+    int all = argument(args, 1) == Py_None, many = all ? a->nd : integers_of(argument(args, 1), dims, 4);
+    NONE_UNLESS(many >= 0);
+    for (int i = 0; i < many; i++) {
+        Py_ssize_t d = all ? i : dims[i] < 0 ? dims[i] + a->nd : dims[i];
+        NONE_UNLESS(d >= 0 && d < a->nd && !cut[d]);
+        cut[d] = (a->shape[d] + !back) / 2; /* what goes to the end */
+    }
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    for (int corner = 0; corner < 1 << a->nd; corner++) {
+        Py_ssize_t shape[4], from = 0, to = 0, left = 1;
+        for (int d = 0; d < a->nd; d++) {
+            int second = corner >> d & 1;
+            shape[d] = second ? a->shape[d] - cut[d] : cut[d];
+            from += second ? cut[d] * r->strides[d] : 0;
+            to += second ? 0 : (a->shape[d] - cut[d]) * r->strides[d];
+            left *= shape[d];
+        }
+        if (left) copy_block(r->data + to, r->strides, a->data + from, r->strides, shape, a->nd, (int)size);
+    }
+    return tensor_of(r);
+}
+
+static PyObject *py_fftshift(PyObject *self, PyObject *args) { return shifted(args, 0); }
+static PyObject *py_ifftshift(PyObject *self, PyObject *args) { return shifted(args, 1); }
+
+/* ---- grad_in, input_sizes, dim, size, step: pieces of rows added up where they lie `step` apart */
+#define ADDED(type)                                                                                                       \
+    for (i64 r = 0; r < rows; r++)                                                                                        \
+        for (i64 i = 0; i < frames; i++) {                                                                                \
+            const i64 f = backwards ? frames - 1 - i : i;                                                                 \
+            const char *from = g->data + r * along + f * g->strides[nd - 2];                                              \
+            type *to = (type *)y->data + r * length + f * step;                                                           \
+            for (i64 k = 0; k < size; k++) to[k] += *(const type *)(from + k * g->strides[nd - 1]);                       \
+        }
+
+static PyObject *py_unfold_backward(PyObject *self, PyObject *args) {
+    Array *g = strided_of(argument(args, 0));
+    Py_ssize_t shape[2], size, step;
+    const int nd = g ? g->nd : 0, dims = integers_of(argument(args, 1), shape, 2), dim = dims > 0 && PyLong_CheckExact(argument(args, 2));
+    NONE_UNLESS(dim && kind(g) <= F64 && nd == dims + 1 && integer_of(argument(args, 3), &size) && integer_of(argument(args, 4), &step));
+    Py_ssize_t which = PyLong_AsSsize_t(argument(args, 2)), rows = dims == 2 ? shape[0] : 1, length = shape[dims - 1];
+    if (which == -1 && PyErr_Occurred()) PyErr_Clear();
+    Py_ssize_t frames = g->shape[nd - 2], along = dims == 2 ? g->strides[0] : 0;
+    NONE_UNLESS((which == dims - 1 || which == -1) && step > 0 && size > 0 && g->shape[nd - 1] == size && count_of(g) > 0);
+    NONE_UNLESS((dims == 1 || g->shape[0] == rows) && rows > 0 && (frames - 1) * step + size <= length);
+    Array *y = new_array(dims, shape, kind(g));
+    if (!y) return NULL;
+    const int backwards = size <= frames; /* the order of the operator's kernel */
+    memset(y->data, 0, (size_t)(rows * length * size_of(y)));
+    if (kind(g) == F32) {
+        ADDED(float)
+    } else {
+        ADDED(double)
+    }
+    return tensor_of(y);
+}
+
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
@@ -192,6 +285,9 @@ static PyMethodDef methods[] = {
     {"fft_ifftn.default", py_ifftn, METH_O, NULL},
     {"fft_rfftn.default", py_rfftn, METH_O, NULL},
     {"fft_irfftn.default", py_irfftn, METH_O, NULL},
+    {"unfold_backward.default", py_unfold_backward, METH_O, NULL},
+    {"fft_fftshift.default", py_fftshift, METH_O, NULL},
+    {"fft_ifftshift.default", py_ifftshift, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -5,12 +5,12 @@
  */
 
 /* Any number of points, by the sums that define the transform: for few of them. */
-static T *NAME(sum_lanes)(const T *x, T *y, i64 n, const double *cosines, const double *sines, int forward) {
+static T *NAME(sum_lanes)(const T *x, T *y, i64 n, const double *cosines, const double *sines, i64 every, int forward) {
     for (i64 k = 0; k < n; k++) {
         T *restrict u = y + k * 2 * LANES;
         for (int l = 0; l < 2 * LANES; l++) u[l] = 0;
         for (i64 j = 0, turn = 0; j < n; j++, turn = (turn + k) % n) {
-            const T c = (T)cosines[turn], s = (T)(forward ? -sines[turn] : sines[turn]), *restrict a = x + j * 2 * LANES;
+            const T c = (T)cosines[turn * every], s = (T)(forward ? -sines[turn * every] : sines[turn * every]), *restrict a = x + j * 2 * LANES;
             for (int l = 0; l < LANES; l++) {
                 u[l] += a[l] * c - a[LANES + l] * s;
                 u[LANES + l] += a[l] * s + a[LANES + l] * c;
@@ -25,11 +25,11 @@ typedef T NAME(Eight) __attribute__((vector_size(EIGHT * sizeof(T)), aligned(siz
 
 /* One step of four: points p, p + n / 4, ... of each of `stride` transforms of n points become point p of four, each a quarter as long. */
 static inline __attribute__((always_inline)) void NAME(step_of_four)(const T *x, T *y, i64 n, i64 stride, const double *cosines, const double *sines,
-                                                                     T sign) {
+                                                                     i64 every, T sign) {
     const i64 quarter = n / 4, apart = stride * quarter * 2 * LANES;
     for (i64 p = 0; p < quarter; p++) {
         T c[3], s[3];
-        for (int i = 0; i < 3; i++) c[i] = (T)cosines[(i + 1) * p * stride], s[i] = sign * (T)sines[(i + 1) * p * stride];
+        for (int i = 0; i < 3; i++) c[i] = (T)cosines[(i + 1) * p * stride * every], s[i] = sign * (T)sines[(i + 1) * p * stride * every];
         for (i64 q = 0; q < stride; q++) {
             const T *a = x + (q + stride * p) * 2 * LANES;
             T *u = y + (q + stride * 4 * p) * 2 * LANES;
@@ -55,15 +55,15 @@ static inline __attribute__((always_inline)) void NAME(step_of_four)(const T *x,
 }
 
 /* x of n points (real parts, then imaginary ones, LANES of each), by steps that read one half and write the other; the result is where
- * the pointer that is returned points. */
-CLONED static T *NAME(transform_lanes)(T *x, T *y, i64 n, const double *cosines, const double *sines, int forward) {
-    if (n & (n - 1)) return NAME(sum_lanes)(x, y, n, cosines, sines, forward);
+ * the pointer that is returned points. Every so manieth of the factors is one of n points. */
+CLONED static T *NAME(transform_lanes)(T *x, T *y, i64 n, const double *cosines, const double *sines, i64 every, int forward) {
+    if (n & (n - 1)) return NAME(sum_lanes)(x, y, n, cosines, sines, every, forward);
     i64 left = n, stride = 1;
     for (; left >= 4; left /= 4, stride *= 4) {
         if (forward)
-            NAME(step_of_four)(x, y, left, stride, cosines, sines, -1);
+            NAME(step_of_four)(x, y, left, stride, cosines, sines, every, -1);
         else
-            NAME(step_of_four)(x, y, left, stride, cosines, sines, 1);
+            NAME(step_of_four)(x, y, left, stride, cosines, sines, every, 1);
         T *kept = x;
         x = y;
         y = kept;
@@ -98,26 +98,45 @@ typedef T NAME(Four) __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T
     } while (0)
 #define AT(p) (*(const NAME(Four) *)(p))
 
-/* LANES whole lines of n complex numbers, one after the other; n is even. */
-static void NAME(turn_in)(const T *from, i64 n, T *x) {
-    for (int g = 0; g < LANES; g += 4, from += 8 * n)
-        for (i64 k = 0; k < 2 * n; k += 4) {
-#define TO(i, v) *(NAME(Four) *)(x + (k + i) * LANES + g) = (v)
-            TURN(AT(from + k), AT(from + 2 * n + k), AT(from + 4 * n + k), AT(from + 6 * n + k), TO);
+/* LANES lines of n numbers, `pitch` apart; number k of all of them to x + k * step. n is a multiple of four. */
+static void NAME(turn_in)(const T *from, i64 n, i64 pitch, T *x, i64 step) {
+    for (int g = 0; g < LANES; g += 4, from += 4 * pitch)
+        for (i64 k = 0; k < n; k += 4) {
+#define TO(i, v) *(NAME(Four) *)(x + (k + i) * step + g) = (v)
+            TURN(AT(from + k), AT(from + pitch + k), AT(from + 2 * pitch + k), AT(from + 3 * pitch + k), TO);
 #undef TO
         }
 }
 
-static void NAME(turn_out)(const T *x, T *to, i64 n) {
-    for (int g = 0; g < LANES; g += 4, to += 8 * n)
-        for (i64 k = 0; k < 2 * n; k += 4) {
-            const T *p = x + k * LANES + g;
-#define TO(i, v) *(NAME(Four) *)(to + 2 * n * (i) + k) = (v)
-            TURN(AT(p), AT(p + LANES), AT(p + 2 * LANES), AT(p + 3 * LANES), TO);
+static void NAME(turn_out)(const T *x, i64 step, T *to, i64 n, i64 pitch) {
+    for (int g = 0; g < LANES; g += 4, to += 4 * pitch)
+        for (i64 k = 0; k < n; k += 4) {
+            const T *p = x + k * step + g;
+#define TO(i, v) *(NAME(Four) *)(to + pitch * (i) + k) = (v)
+            TURN(AT(p), AT(p + step), AT(p + 2 * step), AT(p + 3 * step), TO);
 #undef TO
         }
 }
 #endif
+
+/* `count` lines of n numbers to lanes and back, by blocks where they are whole; the lanes that are left are zero. */
+static void NAME(rows_in)(const T *from, i64 count, i64 n, i64 pitch, T *x, i64 step) {
+    i64 done = 0;
+#ifdef TURNED
+    if (count == LANES) NAME(turn_in)(from, done = n / 4 * 4, pitch, x, step);
+#endif
+    for (i64 k = done; k < n; k++)
+        for (i64 l = 0; l < LANES; l++) x[k * step + l] = l < count ? from[l * pitch + k] : 0;
+}
+
+static void NAME(rows_out)(const T *x, i64 step, T *to, i64 count, i64 n, i64 pitch) {
+    i64 done = 0;
+#ifdef TURNED
+    if (count == LANES) NAME(turn_out)(x, step, to, done = n / 4 * 4, pitch);
+#endif
+    for (i64 l = 0; l < count; l++)
+        for (i64 k = done; k < n; k++) to[l * pitch + k] = x[k * step + l];
+}
 
 CLONED static void NAME(side_by_side_in)(const T *from, i64 n, i64 inner, T *x) { /* LANES columns that stand side by side */
     for (i64 k = 0; k < n; k++, from += 2 * inner, x += 2 * LANES)
@@ -142,12 +161,10 @@ static void NAME(lines_in)(const T *data, i64 first, i64 count, i64 n, i64 inner
         NAME(side_by_side_in)(base, n, inner, x);
         return;
     }
-#ifdef TURNED
-    if (count == LANES && inner == 1 && n % 2 == 0) {
-        NAME(turn_in)(base, n, x);
+    if (inner == 1) {
+        NAME(rows_in)(base, count, 2 * n, 2 * n, x, LANES);
         return;
     }
-#endif
     for (i64 l = 0; l < count; l++) {
         const T *from = data + 2 * ((first + l) / inner * n * inner + (first + l) % inner);
         for (i64 k = 0; k < n; k++) {
@@ -165,12 +182,10 @@ static void NAME(lines_out)(const T *x, T *data, i64 first, i64 count, i64 n, i6
         NAME(side_by_side_out)(x, base, n, inner);
         return;
     }
-#ifdef TURNED
-    if (count == LANES && inner == 1 && n % 2 == 0) {
-        NAME(turn_out)(x, base, n);
+    if (inner == 1) {
+        NAME(rows_out)(x, LANES, base, count, 2 * n, 2 * n);
         return;
     }
-#endif
     for (i64 l = 0; l < count; l++) {
         T *to = data + 2 * ((first + l) / inner * n * inner + (first + l) % inner);
         for (i64 k = 0; k < n; k++) {
@@ -186,21 +201,88 @@ static void NAME(transform_lines)(T *data, i64 outer, i64 n, i64 inner, const do
     for (i64 first = 0; n > 1 && first < lines; first += LANES) {
         i64 count = lines - first < LANES ? lines - first : LANES;
         NAME(lines_in)(data, first, count, n, inner, room);
-        NAME(lines_out)(NAME(transform_lanes)(room, room + 2 * n * LANES, n, cosines, sines, forward), data, first, count, n, inner);
+        NAME(lines_out)(NAME(transform_lanes)(room, room + 2 * n * LANES, n, cosines, sines, 1, forward), data, first, count, n, inner);
     }
 }
 
-/* Rows of `n` numbers as rows of `m` complex ones: real numbers that become complex, all points or half of them, or half a spectrum
- * from which the rest follows (`half` points are there). */
+/* ---- real rows: of an even number n of points, those at even and at odd places are the two parts of n / 2 complex ones */
+CLONED static void NAME(part_spectra)(const T *z, i64 n, const double *cosines, const double *sines, T *y) { /* n / 2 + 1 points of n / 2 */
+    const T half = (T)0.5;
+    const i64 m = n / 2;
+    for (i64 k = 0; k <= m; k++) {
+        const T *u = z + k % m * 2 * LANES, *v = z + (m - k) % m * 2 * LANES, c = (T)cosines[k], s = -(T)sines[k];
+        T *to = y + k * 2 * LANES;
+        for (int l = 0; l < LANES; l += EIGHT) {
+            const NAME(Eight) er = (READ(u + l) + READ(v + l)) * half, ei = (READ(u + LANES + l) - READ(v + LANES + l)) * half;
+            const NAME(Eight) or = (READ(u + LANES + l) + READ(v + LANES + l)) * half, oi = (READ(v + l) - READ(u + l)) * half;
+            READ(to + l) = er + or * c - oi * s;
+            READ(to + LANES + l) = ei + or * s + oi * c;
+        }
+    }
+}
+
+CLONED static void NAME(join_spectra)(const T *x, i64 n, const double *cosines, const double *sines, T *z) { /* back; n times as large */
+    const i64 m = n / 2;
+    for (i64 k = 0; k < m; k++) {
+        const T *u = x + k * 2 * LANES, *v = x + (m - k) * 2 * LANES, c = (T)cosines[k], s = (T)sines[k];
+        const int imaginary = k > 0; /* the first and the middle point are taken as real */
+        T *to = z + k * 2 * LANES;
+        for (int l = 0; l < LANES; l += EIGHT) {
+            const NAME(Eight) none = {0};
+            const NAME(Eight) ui = imaginary ? READ(u + LANES + l) : none, vi = imaginary ? READ(v + LANES + l) : none;
+            const NAME(Eight) er = READ(u + l) + READ(v + l), ei = ui - vi, dr = READ(u + l) - READ(v + l), di = ui + vi;
+            READ(to + l) = er - (dr * s + di * c);
+            READ(to + LANES + l) = ei + (dr * c - di * s);
+        }
+    }
+}
+
+/* Half the spectra of rows of n real numbers; `room` holds (6 n + 4) LANES numbers. */
+static void NAME(real_rows)(const T *x, T *y, i64 rows, i64 n, const double *cosines, const double *sines, T *room) {
+    const i64 half = n / 2 + 1;
+    T *other = room + 2 * n * LANES, *found = other + 2 * n * LANES;
+    for (i64 first = 0; first < rows; first += LANES) {
+        i64 count = rows - first < LANES ? rows - first : LANES;
+        if (n % 2 == 0) {
+            NAME(rows_in)(x + first * n, count, n, n, room, LANES);
+            NAME(part_spectra)(NAME(transform_lanes)(room, other, n / 2, cosines, sines, 2, 1), n, cosines, sines, found);
+        } else {
+            NAME(rows_in)(x + first * n, count, n, n, room, 2 * LANES);
+            NAME(rows_in)(x, 0, n, n, room + LANES, 2 * LANES);
+            found = NAME(transform_lanes)(room, other, n, cosines, sines, 1, 1);
+        }
+        NAME(rows_out)(found, LANES, y + first * 2 * half, count, 2 * half, 2 * half);
+    }
+}
+
+/* Rows of n real numbers from half their spectra, as long a room. */
+static void NAME(rows_of_spectra)(const T *x, T *y, i64 rows, i64 n, const double *cosines, const double *sines, T *room) {
+    const i64 half = n / 2 + 1;
+    T *other = room + 2 * n * LANES, *given = other + 2 * n * LANES;
+    for (i64 first = 0; first < rows; first += LANES) {
+        i64 count = rows - first < LANES ? rows - first : LANES;
+        NAME(rows_in)(x + first * 2 * half, count, 2 * half, 2 * half, n % 2 ? room : given, LANES);
+        if (n % 2 == 0) {
+            NAME(join_spectra)(given, n, cosines, sines, room);
+            NAME(rows_out)(NAME(transform_lanes)(room, other, n / 2, cosines, sines, 2, 0), LANES, y + first * n, count, n, n);
+            continue;
+        }
+        NAME(rows_in)(x, 0, 1, 1, room + LANES, LANES); /* the first point is taken as real */
+        for (i64 k = 1; k < half; k++)
+            for (int l = 0; l < LANES; l++) {
+                room[(n - k) * 2 * LANES + l] = room[k * 2 * LANES + l];
+                room[((n - k) * 2 + 1) * LANES + l] = -room[(k * 2 + 1) * LANES + l];
+            }
+        NAME(rows_out)(NAME(transform_lanes)(room, other, n, cosines, sines, 1, 0), 2 * LANES, y + first * n, count, n, n);
+    }
+}
+
+/* Real numbers as complex ones; rows of n points of which half are there, and the rest follows from them. */
 static void NAME(widen_real)(const T *x, T *y, i64 count) {
     for (i64 i = 0; i < count; i++) {
         y[2 * i] = x[i];
         y[2 * i + 1] = 0;
     }
-}
-
-static void NAME(keep_half)(const T *x, T *y, i64 rows, i64 n) {
-    for (i64 r = 0; r < rows; r++) memcpy(y + 2 * r * (n / 2 + 1), x + 2 * r * n, sizeof(T) * 2 * (size_t)(n / 2 + 1));
 }
 
 static void NAME(mirror_half)(const T *x, T *y, i64 rows, i64 n) {
@@ -216,10 +298,6 @@ static void NAME(mirror_half)(const T *x, T *y, i64 rows, i64 n) {
             to[2 * k + 1] = -from[2 * (n - k) + 1];
         }
     }
-}
-
-static void NAME(keep_real)(const T *x, T *y, i64 count) {
-    for (i64 i = 0; i < count; i++) y[i] = x[2 * i];
 }
 
 static void NAME(scale_all)(T *x, i64 count, double factor, int conjugate) {

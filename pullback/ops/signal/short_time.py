@@ -19,6 +19,7 @@ from ...core.tensor import Tensor
 from ..elementwise.special import library
 from ..family.factory import factory
 from ..make.factories import finish
+from ..shape.view_backward import unfold_backward
 from ..system.calls import front
 from ..system.concrete import concrete
 from ..system.operator import Spec, exports
@@ -134,19 +135,22 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
 
 
 # ---- torch.stft and torch.istft
-def _described(x: Tensor, **arguments: Any) -> str:
-    """A call in the words of PyTorch's messages."""
+Call = Callable[[], str]  # a call in the words of PyTorch's messages
+
+
+def _described(**arguments: Any) -> str:
+    """The arguments of a call in those words."""
     window = arguments.get("window")
     if window is not None:
         arguments["window"] = f"torch.{window.dtype.scalar_name}Tensor{{{list(window.shape)}}}"
     return ", ".join(f"{k}={int(v) if isinstance(v, bool) else v}" for k, v in arguments.items())
 
 
-def _refuse(call: str, problem: str) -> None:
-    raise RuntimeError(f"{call} : {problem}")
+def _refuse(call: Call, problem: str) -> None:
+    raise RuntimeError(f"{call()} : {problem}")
 
 
-def _check_frames(call: str, x: Tensor, n_fft: int, hop: int, win: int, window: Tensor | None) -> None:
+def _check_frames(call: Call, x: Tensor, n_fft: int, hop: int, win: int, window: Tensor | None) -> None:
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         _refuse(call, "expected a tensor of floating point or complex values")
     if x.ndim not in (1, 2):
@@ -212,11 +216,15 @@ def stft(
         input = _centered(input, n_fft, pad_mode)
     hop = n_fft >> 2 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
-    described = _described(
-        input, n_fft=n_fft, hop_length=hop, win_length=win, window=window, normalized=normalized, onesided=onesided,
-        return_complex=return_complex, align_to_window=align_to_window,
-    )  # fmt: skip
-    call = f"stft(torch.{input.dtype.scalar_name}Tensor{list(input.shape)}, {described})"
+    given = return_complex
+
+    def call() -> str:
+        described = _described(
+            n_fft=n_fft, hop_length=hop, win_length=win, window=window, normalized=normalized, onesided=onesided,
+            return_complex=given, align_to_window=align_to_window,
+        )  # fmt: skip
+        return f"stft(torch.{input.dtype.scalar_name}Tensor{list(input.shape)}, {described})"
+
     is_complex = input.dtype.is_complex or window is not None and window.dtype.is_complex
     if return_complex is None:
         if not is_complex:
@@ -239,14 +247,10 @@ def stft(
 
 def _overlap_add(pieces: Tensor, hop: int, length: int) -> Tensor:
     """(batch, length): pieces (batch, frame, n_fft) added up where they lie `hop` apart."""
-    frames, size = pieces.shape[-2:]
-    arange = exports["torch"]["arange"]
-    at = (arange(frames) * hop).unsqueeze(1) + arange(size)
-    flat = pieces.reshape((pieces.shape[0], frames * size))
-    return pieces.new_zeros((pieces.shape[0], length)).index_add(1, at.reshape(-1), flat)
+    return unfold_backward(pieces, (pieces.shape[0], length), 1, pieces.shape[2], hop)
 
 
-def _check_spectrum(call: str, x: Tensor, n_fft: int, hop: int, win: int, onesided: bool) -> None:
+def _check_spectrum(call: Call, x: Tensor, n_fft: int, hop: int, win: int, onesided: bool) -> None:
     if not x.dtype.is_complex:
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
@@ -286,11 +290,14 @@ def istft(
     """The signal whose short-time Fourier transform is closest to the input, in the sense of least squares."""
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
-    described = _described(
-        input, n_fft=n_fft, hop_length=hop, win_length=win, window=window, center=center, normalized=normalized,
-        onesided=onesided, length=length, return_complex=return_complex,
-    )  # fmt: skip
-    call = f"istft(CPU{input.dtype.scalar_name}Type{list(input.shape)}, {described})"
+
+    def call() -> str:
+        described = _described(
+            n_fft=n_fft, hop_length=hop, win_length=win, window=window, center=center, normalized=normalized,
+            onesided=onesided, length=length, return_complex=return_complex,
+        )  # fmt: skip
+        return f"istft(CPU{input.dtype.scalar_name}Type{list(input.shape)}, {described})"
+
     half = input.shape[-2] != n_fft if onesided is None else onesided
     _check_spectrum(call, input, n_fft, hop, win, half)
     if window is not None and (window.ndim != 1 or window.shape[0] != win):
@@ -315,7 +322,7 @@ def _frames_of(x: Tensor, n_fft: int, normalized: bool, half: bool, return_compl
 
 
 def _normalized_signal(
-    call: str, frames: Tensor, weights: Tensor, n_fft: int, hop: int, center: bool, length: int | None
+    call: Call, frames: Tensor, weights: Tensor, n_fft: int, hop: int, center: bool, length: int | None
 ) -> Tensor:
     """Add the weighted frames up and divide by what the squared window adds up to."""
     total = n_fft + hop * (frames.shape[1] - 1)
@@ -326,8 +333,8 @@ def _normalized_signal(
     end = start + length if length is not None else total - n_fft // 2 if center else total
     kept = min(end, total) - start
     signal, envelope = signal.narrow(1, start, kept), envelope.narrow(1, start, kept)
-    if concrete(envelope) and bool((envelope.abs().min() < 1e-11).item()):
-        raise RuntimeError(f"{call} window overlap add min: 1")
+    if concrete(envelope) and envelope.abs().min().item() < 1e-11:
+        raise RuntimeError(f"{call()} window overlap add min: 1")
     signal = signal / envelope
     if end > total:
         warnings.warn(

@@ -153,3 +153,78 @@ def test_frames_of_a_short_window_lie_in_the_middle():
     aligned = torch.stft(x, 8, 3, 4, ones, center=False, return_complex=True, align_to_window=True)
     assert plain[0].real.tolist() == [18, 30, 42, 54, 66]
     assert aligned[0].real.tolist() == [10, 22, 34, 46, 58, 70]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 12, 16, 31, 32, 48, 64, 256, 512, 1024])
+def test_lengths_in_c(n, dtype):
+    """Any number of rows, whole blocks of lanes or not, against NumPy in double precision."""
+    size = max(1, n) ** 0.5 * (1e-6 if dtype is torch.float32 else 1e-14)
+    for rows in (1, 3, 16, 17, 33):
+        x, z = signal(rows, n, dtype=torch.float64), signal(rows, n, dtype=torch.complex128)
+        real, whole = x.to(dtype), z.to(dtype.to_complex())
+        for name in ("fft", "rfft", "ihfft", "ifft"):
+            expected = getattr(np.fft, name)(to_numpy(real).astype(np.float64))
+            np.testing.assert_allclose(to_numpy(getattr(torch.fft, name)(real)), expected, atol=8 * size)
+        for name in ("fft", "ifft"):
+            expected = getattr(np.fft, name)(to_numpy(whole).astype(np.complex128))
+            np.testing.assert_allclose(to_numpy(getattr(torch.fft, name)(whole)), expected, atol=8 * size)
+        half = whole[:, : n // 2 + 1].contiguous()
+        for name in ("irfft", "hfft"):
+            expected = getattr(np.fft, name)(to_numpy(half).astype(np.complex128), n)
+            np.testing.assert_allclose(to_numpy(getattr(torch.fft, name)(half, n)), expected, atol=8 * size)
+
+
+def test_dimensions_side_by_side_in_c():
+    for shape in ((4, 32, 64), (2, 16, 20), (3, 64, 5), (128, 128)):
+        x, z = signal(*shape), signal(*shape, dtype=torch.complex128)
+        for name, t in (("fftn", x), ("fftn", z), ("ifftn", z), ("rfftn", x), ("irfftn", z), ("fft2", z), ("rfft2", x)):
+            expected = getattr(np.fft, name)(to_numpy(t))
+            np.testing.assert_allclose(to_numpy(getattr(torch.fft, name)(t)), expected, atol=1e-11)
+
+
+def test_rows_know_nothing_of_each_other():
+    """What is no number in a row, or very large, is not seen in the rows beside it."""
+    x = signal(40, 64)
+    expected = torch.fft.rfft(x)
+    back = torch.fft.irfft(expected)
+    for value in (np.nan, np.inf, 1e300):
+        odd = x.clone()
+        odd[::3, 5] = value
+        kept = [i for i in range(40) if i % 3]
+        assert torch.equal(torch.fft.rfft(odd)[kept], expected[kept])
+        assert torch.equal(torch.fft.fft(odd)[kept], torch.fft.fft(x)[kept])
+        spectrum = expected.clone()
+        spectrum[::3, 5] = value
+        assert torch.equal(torch.fft.irfft(spectrum)[kept], back[kept])
+    edges = expected.clone()
+    edges[:, 0] += complex(0, np.inf)  # the imaginary part of a point that must be real is not looked at
+    assert torch.equal(torch.fft.irfft(edges.real + 1j * edges.imag.nan_to_num(0)), back)
+
+
+def test_halves_change_places():
+    for shape in ((1,), (2,), (7,), (4, 5), (3, 1, 6), (2, 3, 4, 5)):
+        x = signal(*shape)
+        for dim in (None, 0, (-1,), tuple(range(len(shape)))):
+            for name in ("fftshift", "ifftshift"):
+                expected = getattr(np.fft, name)(to_numpy(x), dim)
+                assert np.array_equal(to_numpy(getattr(torch.fft, name)(x, dim)), expected)
+                assert np.array_equal(
+                    to_numpy(getattr(torch.fft, name)(x.to(torch.int32), dim)), expected.astype(np.int32)
+                )
+
+
+def test_pieces_are_added_up_where_they_lie():
+    for length, size, step in ((9, 3, 1), (9, 3, 2), (10, 4, 3), (5, 5, 1), (30, 4, 7), (12, 8, 2)):
+        x = signal(3, length)
+        pieces = x.unfold(1, size, step)
+        g = signal(*pieces.shape)
+        found = torch.ops.aten.unfold_backward(g, x.shape, 1, size, step)
+        expected = np.zeros((3, length))
+        for i in range(pieces.shape[1]):
+            expected[:, i * step : i * step + size] += to_numpy(g)[:, i]
+        np.testing.assert_allclose(to_numpy(found), expected, atol=1e-14)
+        assert torch.equal(torch.ops.aten.unfold_backward(g[1], (length,), 0, size, step), found[1])
+        wide = g[0, :1].expand(pieces.shape[1], size)
+        whole = torch.ops.aten.unfold_backward(wide.contiguous(), (length,), -1, size, step)
+        assert torch.equal(torch.ops.aten.unfold_backward(wide, (length,), 0, size, step), whole)
