@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
+from types import MappingProxyType
 
 from ..ops.lowering.expressions import Expr, reindex, rewrite
 from ..ops.lowering.loops import Awaited, Buffer, Call, Compute, Started, Value, locate, split_rows
+from .bounds import Looked
 
 CHEAP, LARGEST = 6, 150  # costs: below, computed again for each reader; above, an expression grows no further
 LIGHT, LITTLE = 16, 8  # costs up to which what reads so many times less than it would write is computed again
@@ -79,7 +81,7 @@ def _worth(source: Compute, step: Compute, kept: set[Buffer]) -> bool:
     inputs = sum(e.op == "load" for e in source.loads())
     if expr.cost <= 2:
         return True
-    if step.expr.cost + expr.cost > LARGEST:
+    if step.expr.cost + expr.cost > LARGEST or step.scatter and expr.cost > CHEAP:  # no vector computes for a scatter
         return False
     repeated = math.prod(step.dims) > 2 * math.prod(source.dims)
     if expr.cost <= CHEAP and inputs <= 2 and not repeated:
@@ -158,36 +160,40 @@ class Kernel:
 
 
 def group(
-    steps: list, fusing: bool = True, beside: int = 0, after: Mapping[Buffer, Buffer] | None = None
+    steps: list, fusing: bool = True, beside: int = 0, after: Mapping[Buffer, Buffer] = MappingProxyType({})
 ) -> list[Kernel | Call]:
     """Kernels and calls in an order in which they can run. Steps of up to `beside` iterations become one kernel with others of
     the same loops even where they share nothing: where each kernel has its price. `after`: {buffer: another one, which is read before
-    the first is written}."""
+    the first is written, which comes when no index can be out of bounds any more}."""
     result: list[Kernel | Call] = []
     home: dict[Buffer, int] = {}  # the last kernel that writes a buffer
     read: dict[Buffer, int] = {}  # the last one that reads it
+    looked, found = Looked(), -1  # the last one that may find an index out of bounds
     for step in steps:
         place = None
         if not isinstance(step, Call):
-            earliest = max((home[b] for b in step.reads() if b in home), default=-1)
-            if after and step.buffer in after:
-                earliest = max(earliest, read.get(after[step.buffer], -1))
-            place, apart = _place(step, result, earliest) if fusing else (None, [])
+            earliest, lowest = max((home[b] for b in step.reads() if b in home), default=-1), 0
+            if step.buffer in after:
+                earliest, lowest = max(earliest, read.get(after[step.buffer], -1)), found + 1
+            place, apart = _place(step, result, earliest, lowest) if fusing else (None, [])
             if place is None and fusing and math.prod(step.dims) <= beside:
-                place = _place_beside(step, result, earliest)
+                place = _place_beside(step, result, max(earliest + 1, lowest))
         if place is None:
             result.append(step if isinstance(step, Call) else Kernel(step, apart))
             place = len(result) - 1
         home |= dict.fromkeys(step.writes(), place)
         read |= {b: max(place, read.get(b, -1)) for b in step.reads()}
+        if after and looked.tells(step):
+            found = max(found, place)
     return result
 
 
-def _place(step: Compute, result: list, earliest: int) -> tuple[int | None, list[tuple[int, str]]]:
-    """The kernel that takes a step in, if one does; and why those do not that were asked. It may not come before kernel `earliest`."""
-    candidates = [earliest] if earliest >= 0 else []
+def _place(step: Compute, result: list, earliest: int, lowest: int) -> tuple[int | None, list[tuple[int, str]]]:
+    """The kernel that takes a step in, if one does; and why those do not that were asked. `earliest`: the last that it depends on; none
+    before `lowest` is asked."""
+    candidates = [earliest] if earliest >= lowest else []
     reads = step.reads()
-    for n in range(len(result) - 1, max(earliest, len(result) - WINDOW - 1), -1):
+    for n in range(len(result) - 1, max(earliest, lowest - 1, len(result) - WINDOW - 1), -1):
         k = result[n]
         if isinstance(k, Kernel) and any(s.reads() & reads for s in k.steps):
             candidates.append(n)
@@ -200,9 +206,9 @@ def _place(step: Compute, result: list, earliest: int) -> tuple[int | None, list
     return None, apart
 
 
-def _place_beside(step: Compute, result: list, earliest: int) -> int | None:
-    """A kernel of the same loops, after `earliest`, that can run a step too, though it has nothing to do with it."""
-    for n in range(len(result) - 1, max(earliest, len(result) - FAR - 1), -1):
+def _place_beside(step: Compute, result: list, lowest: int) -> int | None:
+    """A kernel of the same loops, from number `lowest` on, that can run a step too, though it has nothing to do with it."""
+    for n in range(len(result) - 1, max(lowest - 1, len(result) - FAR - 1), -1):
         kernel = result[n]
         if _closed(step, kernel) or list(step.dims) != kernel.dims or len(kernel.steps) >= MANY:
             continue

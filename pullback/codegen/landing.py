@@ -5,7 +5,7 @@ steps in which each is computed as early as it can be (`sooner`), and those resu
 
 What always holds: an old value has been read for the last time when it is written over, by this kernel at the latest and there element by
 element; and nothing is written over before it is sure that the call will not be made again, operator by operator: each index that may be
-out of bounds has been looked at before (`checks`).
+out of bounds has been looked at before (`bounds`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from ..graph.module import GraphModule
 from ..graph.node import Node
-from ..ops.lowering.expressions import Expr, walk, within
-from ..ops.lowering.loops import Awaited, Buffer, Call, Compute, Sort, Started, Value
+from ..ops.lowering.loops import Awaited, Buffer, Call, Compute, Started, Value
+from .bounds import Looked
 from .memory import lifetimes, same_elements
 from .schedule import Nest
 
@@ -85,7 +85,7 @@ class _Waiting:
         self.then: dict[int, list] = {}  # by step, those that wait for it
         writer: dict[Buffer, object] = {}
         checking: list = []
-        seen: set = set()
+        looked = Looked()
         for s in steps:
             if id(s) in moving:
                 before = [writer[b] for b in s.reads() if b in writer]
@@ -94,9 +94,8 @@ class _Waiting:
                 for other in {id(b): b for b in before}.values():
                     self.then.setdefault(id(other), []).append(s)
                     self.left[id(s)] += 1
-            elif isinstance(s, Compute) and not (new := checks(s)) <= seen:
+            elif looked.tells(s):
                 checking.append(s)
-                seen |= new
             writer[s.buffer] = s
         self.ready = [s for s in steps if id(s) in moving and not self.left[id(s)]]
 
@@ -128,42 +127,6 @@ def _moving(steps: list, landing: dict[Buffer, Buffer]) -> set[int]:
     return found
 
 
-# ---- indices that may be out of bounds
-def checks(step: Compute) -> set:
-    """What a step looks at to see whether it is in bounds, in words that do not depend on loops; an index that is always within is left out."""
-    places = [(i, n) for i, _, n in step.scatter]
-    places += [p for x in (step.expr, *(i for i, _, _ in step.scatter)) for p in _indices(x)]
-    return {(_described(i, step), n) for i, n in places if n is not None and not within(i, n, step.dims)}
-
-
-def _indices(x: Expr) -> list[tuple[Expr, int | None]]:
-    return [(index, n) for e in walk(x) if e.op == "load" for index, _, n in e.args[3]]
-
-
-def _described(e: Expr, step: Compute) -> object:
-    """An index as a description that is the same in another loop nest that looks at the same memory; the step itself where there is none."""
-    if e.op == "const":
-        return repr(e.args[0])
-    if e.op == "load":
-        return e.args[0] if _is_whole(e, step.dims) else id(step)
-    if e.op == "index":
-        return id(step)
-    return (e.op, e.dtype, *[_described(a, step) for a in e.args])
-
-
-def _is_whole(e: Expr, dims: tuple[int, ...]) -> bool:
-    """Whether the loops read every element of a buffer that has one content."""
-    buffer, offset, strides, indirect = e.args
-    if offset or indirect or len(buffer.writers) > 1 or 0 in dims:
-        return False
-    expected = 1
-    for s, n in sorted((s, n) for s, n in zip(strides, dims, strict=True) if s and n != 1):
-        if s != expected:
-            return False
-        expected *= n
-    return expected == buffer.size
-
-
 # ---- what is sound
 @dataclass
 class Landed:
@@ -185,15 +148,11 @@ def landed(landing: dict[Buffer, Buffer], order: list, flow: list, nests: dict[i
 
 def _last_check(order: list) -> int:
     """The number of the last kernel that looks at an index that none has looked at before."""
-    seen: set = set()
+    looked = Looked()
     last = -1
     for n, item in enumerate(order):
-        for s in () if isinstance(item, Call) else item.steps:
-            if not (new := checks(s)) <= seen:
-                last = n
-                seen |= new
-        if isinstance(item, Sort):  # it may find no memory
-            last = n
+        for s in (item,) if isinstance(item, Call) else item.steps:
+            last = n if looked.tells(s) else last
         if isinstance(item, (Started, Awaited)):
             last = len(order)
     return last

@@ -65,6 +65,8 @@ class Phase:
 
 def schedule(kernel: Kernel, needed: set[Buffer]) -> Nest:
     """See the module's docstring."""
+    if kernel.inner:
+        _merge(kernel, kernel.inner)
     inner = set(kernel.inner or ())
     lane = _lane(kernel, inner) if inner else None
     if lane is None and kernel.steps[0].scan:  # rows side by side: each waits for its own last sum only
@@ -90,6 +92,14 @@ def schedule(kernel: Kernel, needed: set[Buffer]) -> Nest:
     _phases(kernel, nest)
     _keep(kernel, nest, needed)
     return nest
+
+
+def _merge(kernel: Kernel, inner: frozenset) -> None:
+    """Put a kernel with reductions on as few loops as will do, so that one along memory is seen to be as long as it is."""
+    weights = _weights(kernel)
+    by_stride = sorted(range(len(kernel.dims)), key=lambda d: (d in inner, -weights[d]))
+    kernel.rebuild([kernel.dims[d] for d in by_stride], [([(by_stride.index(d), 1)], 0) for d in range(len(by_stride))])
+    _coalesce(kernel, len(kernel.dims) - len(inner), True, False)
 
 
 def _weights(kernel: Kernel) -> list[int]:

@@ -77,6 +77,16 @@ def words():
     return model, lambda: F.cross_entropy((inner(table(x)) @ table.weight.t()).flatten(0, 1), x.flatten())
 
 
+def image():
+    """Places of maxima are always in bounds, so that nothing waits for them."""
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Conv2d(2, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5)
+    )
+    x, y = torch.randn(6, 2, 8, 8), torch.randint(0, 5, (6,))
+    return model, lambda: F.cross_entropy(model(x), y)
+
+
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
     "adam": lambda p: torch.optim.Adam(p, 1e-2),
@@ -86,13 +96,15 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("make", [perceptron, words])
+@pytest.mark.parametrize("make", [perceptron, words, image])
 def test_a_whole_training_step_writes_parameters_and_state_in_place(make, optimizer, made):
     want, got = (training(make, OPTIMIZERS[optimizer], whole) for whole in (False, True))
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-4, atol=2e-5)
     places = len(made[-1].module.meta["written"])
-    assert landed(made) >= places - 2, "a bias that its layer's kernel reads is copied, and little else"
+    assert landed(made) >= places - 6, (
+        "what the kernel of its gradient reads for each element is copied, and little else"
+    )
 
 
 def test_an_index_out_of_bounds_leaves_everything_as_it_was():
@@ -137,6 +149,20 @@ def test_what_comes_out_too_is_apart_from_what_is_written(made):
         return old, new, new[1]
 
     agree(f, torch.rand(3, 3), torch.rand(3))
+
+
+def test_an_index_of_two_numbers_is_looked_at_for_each_pair():
+    def f(a, b, table, i, j):
+        b.copy_(table[i + j].sum().expand(3))
+        a.copy_((a * 2 + 1) * table[(i[:, None] + j[None, :])].sum())
+
+    compiled = torch.compile(f)
+    a, b, table = torch.ones(3), torch.ones(3), torch.rand(9)
+    compiled(a, b, table, torch.tensor([0, 1, 0]), torch.tensor([1, 0, 0]))
+    before = a.clone(), b.clone()
+    with pytest.raises(IndexError):  # of every pair in a row none is out of bounds, but of all pairs one is
+        compiled(a, b, table, torch.tensor([0, 8, 0]), torch.tensor([8, 0, 0]))
+    assert torch.equal(a, before[0]) and torch.equal(b, before[1])
 
 
 def test_values_that_change_places():

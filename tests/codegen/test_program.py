@@ -493,3 +493,26 @@ def test_batch_norm_in_low_precision(d, training):
     for got, want in zip(compiled(x, weight, mean, variance), f(x, weight, mean, variance), strict=True):
         assert got.dtype is want.dtype
         np.testing.assert_allclose(as_numpy(got), as_numpy(want), rtol=1e-2, atol=1e-2 if got.dtype is d else 1e-5)
+
+
+# ---- losses
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_cross_entropy_of_logits(reduction, dtype):
+    x, y, weight, positive = ((torch.randn(shape) * 9).to(dtype) for shape in [(5, 7), (5, 7), (5, 1), (7,)])
+    x[0, :3] = torch.tensor([math.inf, -math.inf, math.nan])
+    loss = F.binary_cross_entropy_with_logits
+    exact = dict(rtol=1e-2, atol=1e-2) if dtype is torch.bfloat16 else TOLERANCE
+    for f in (
+        lambda x, y: loss(x, y, reduction=reduction),
+        lambda x, y: loss(x, y, weight, reduction=reduction, pos_weight=positive),
+    ):
+        got, want = native(f, x, y)(x, y), f(x, y)
+        assert got.dtype is want.dtype and got.shape == want.shape
+        np.testing.assert_allclose(as_numpy(got), as_numpy(want), **exact)
+
+
+@pytest.mark.parametrize("loss", [F.mse_loss, F.huber_loss, F.binary_cross_entropy_with_logits])
+def test_the_mean_loss_of_nothing_is_no_number(loss):
+    x = torch.zeros(0, 3)
+    assert math.isnan(native(loss, x, x)(x, x).item()) and loss(x, x).isnan()

@@ -23,12 +23,13 @@ from .expressions import Expr, load, loads, reindex
 class Buffer:
     """Memory for `size` elements. `kind`: "input" (given), "temp" (ours), "output" (allocated by the caller)."""
 
-    __slots__ = ("name", "dtype", "size", "kind", "writers", "readers")
+    __slots__ = ("name", "dtype", "size", "kind", "writers", "readers", "below")
 
     def __init__(self, name: str, dtype: dtype, size: int, kind: str = "temp"):
         self.name, self.dtype, self.size, self.kind = name, dtype, size, kind
         self.writers: list = []  # of Compute and Product, in order
         self.readers: list = []
+        self.below: int | None = None  # a number that all its elements, which are places, are known to be below
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype.name}[{self.size}]"

@@ -21,14 +21,39 @@ REFUSED = NotLowerable("a loss of other than a matrix, in low precision, or of n
 def lower_loss(b: Builder, x: Value, target: Value, reduction, *rest):
     """A loss whose kernel, unreduced, is element-wise."""
     shape = broadcast_shapes(x.shape, target.shape)
-    d, rank = b.spec().dtype, len(shape)
+    rank = len(shape)
     result = b.op.kernel(b.o, b.raw(x, rank), b.raw(target, rank), NONE, *rest)
+    return _reduced(b, shape, result, reduction)
+
+
+def _reduced(b: Builder, shape: tuple[int, ...], loss: Element, reduction: int):
+    """Losses of elements, their mean or their sum."""
     if reduction == NONE:
-        return b.fill(b.result(), result)
-    each = b.fill(b.blank(shape, b.wide(d)), result)
-    total = b.reduce("sum", [each], lambda e: e, range(rank), b.wide(d), keepdim=False)
-    n = math.prod(shape)
-    return b.store(b.result(), total, lambda e: e / float(n) if reduction == MEAN and n else e)
+        return b.fill(b.result(), loss)
+    wide, rank, n = b.wide(b.spec().dtype), len(shape), float(math.prod(shape))
+    each = b.fill(b.blank(shape, wide), loss)
+    total = b.reduce("sum", [each], lambda e: e, range(rank), wide, keepdim=False)
+    return b.store(b.result(), total, lambda e: e / n if reduction == MEAN else e)
+
+
+def lower_logits_loss(b: Builder, x: Value, target: Value, weight: Value | None, pos_weight: Value | None, reduction):
+    """The cross entropy of two classes, from logits."""
+    d = target.dtype
+    if x.dtype is not d or not d.is_floating_point:
+        return NotLowerable("logits and targets of several dtypes, or of integers")
+    given = [v for v in (x, target, weight, pos_weight) if v is not None]
+    shape = broadcast_shapes(*[v.shape for v in given])
+    o, rank, working = b.o, len(shape), b.wide(d)
+
+    def element(v: Value) -> Element:
+        return o.cast(b.raw(v, rank), working)
+
+    logit, wanted = element(x), element(target)
+    likelihood = o.negative(o.log1p(o.exp(o.negative(o.abs(logit)))) + o.maximum(o.negative(logit), 0.0))
+    if pos_weight is not None:
+        likelihood = likelihood * ((element(pos_weight) - 1) * wanted + 1)
+    loss = (1 - wanted) * logit - likelihood
+    return _reduced(b, shape, loss if weight is None else loss * element(weight), reduction)
 
 
 def _refuses(b: Builder, x: Value) -> bool:

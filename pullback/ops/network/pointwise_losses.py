@@ -23,7 +23,7 @@ from ..family.formats import elementwise
 from ..family.pointwise import pointwise
 from ..system.inplace import check_cast
 from ..system.operator import Operator, Spec
-from .loss_lowering import lower_loss
+from .loss_lowering import lower_logits_loss, lower_loss
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -400,6 +400,7 @@ binary_cross_entropy_with_logits = operator(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
     "int reduction=1) -> Tensor",
     kernel=_logits_loss,
+    lower=lower_logits_loss,
     meta=_logits_spec,
     vjp={"self": _logits_rule, "target": _logits_target_rule},
     vmap=_vmap_of(lambda: binary_cross_entropy_with_logits),

@@ -117,6 +117,7 @@ def lower_max_pool(b: Builder, x: Value, size, stride, padding, dilation, ceil):
             continue
         larger = o.logical_or(e > best, o.isnan(e))
         best, place = o.where(larger, e, best), o.where(larger, flat(windows.where(b, at)), place)
+    indices.buffer.below = math.prod(x.shape[lead:])
     return b.fill(out, best), b.fill(indices, place)
 
 
