@@ -7,6 +7,7 @@ between two `update()` calls an optimizer's gradients are divided once, and all 
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from enum import Enum
 from typing import Any
@@ -119,6 +120,10 @@ class GradScaler:
         stage = self._stages.get(id(optimizer), OptState.READY)
         if stage is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._hand_over(optimizer, stage, args, kwargs)
+            self._stages[id(optimizer)] = OptState.STEPPED
+            return result
         if stage is OptState.READY:
             self.unscale_(optimizer)
         if id(optimizer) not in self._found or self._found[id(optimizer)] is None:
@@ -126,6 +131,30 @@ class GradScaler:
         result = None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
         self._stages[id(optimizer)] = OptState.STEPPED
         return result
+
+    def _hand_over(self, optimizer, stage: OptState, args: tuple, kwargs: dict):
+        """The step of an optimizer that divides by the scale itself, and skips what is not finite: it is told both.
+
+        They are its attributes `grad_scale` (None where gradients were divided already) and `found_inf` while it steps; one whose
+        `step` takes a `grad_scaler` gets this object instead.
+        """
+        if stage is OptState.READY:
+            self._found[id(optimizer)] = _unscale(optimizer, None, allow_float16=True)
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future "
+                "GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer "
+                "use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        optimizer.grad_scale = None if stage is OptState.UNSCALED else self._scale
+        optimizer.found_inf = full((), float(bool(self._found[id(optimizer)])), dtype=dtypes.float32)
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adapt the scale to what was found since the last update, or set it."""
@@ -240,8 +269,8 @@ class GradScaler:
         self.__dict__.update(state)
 
 
-def _unscale(optimizer, factor: float, allow_float16: bool) -> bool | None:
-    """Multiply all gradients by `factor`; whether any was not finite, None where there is none at all."""
+def _unscale(optimizer, factor: float | None, allow_float16: bool) -> bool | None:
+    """Multiply all gradients by `factor`, if there is one; whether any was not finite, None where there is none at all."""
     found = None
     with no_grad():
         for group in optimizer.param_groups:
@@ -253,5 +282,6 @@ def _unscale(optimizer, factor: float, allow_float16: bool) -> bool | None:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 values = g.coalesce().values() if g._keys & SPARSE else g
                 found = bool(found) or not bool(values.isfinite().all())
-                g.mul_(factor)
+                if factor is not None:
+                    g.mul_(factor)
     return found

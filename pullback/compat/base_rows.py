@@ -197,6 +197,7 @@ ROWS: dict[str, dict[str, str]] = {
         "load_url": "pullback.surface.hub:load_state_dict_from_url",
         "tqdm": "pullback.compat.private_names:tqdm",
     },
+    "torch.utils._traceback": {"CapturedTraceback": "pullback.utils.tracebacks:CapturedTraceback"},
     "torch.utils._contextlib": {"_DecoratorContextManager": "pullback.core.modes:DecoratorContextManager"},
     "torch._tensor_str": {
         "_tensor_str": "pullback.core.printing:tensor_body",
@@ -222,6 +223,8 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._C._profiler": {
         "ProfilerActivity": "pullback.profiler:ProfilerActivity",
         "RecordScope": "pullback.profiler:RecordScope",
+        "gather_traceback": "pullback.utils.tracebacks:gather_traceback",
+        "symbolize_tracebacks": "pullback.utils.tracebacks:symbolize_tracebacks",
     },
     "torch.profiler.profiler": {
         "ProfilerAction": "pullback.profiler:ProfilerAction",

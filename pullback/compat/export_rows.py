@@ -17,6 +17,9 @@ ROWS: dict[str, dict[str, str]] = {
         "register_dataclass_as_pytree_node": f"{_HOME}.structures:register_dataclass",
     },
     "torch._export.verifier": {name: f"{_HOME}.verifier:{name}" for name in ("SpecViolationError", "Verifier")},
+    "torch._export.wrappers": {
+        "mark_subclass_constructor_exportable_experimental": "pullback.surface.constructors:mark_subclass_constructor_exportable",
+    },
     "torch.export._wrapper_utils": {"_WrapperModule": f"{_HOME}.modules:CalledFunction"},
     "torch._export.serde": {},
     "torch._export.serde.dynamic_shapes": {

@@ -28,6 +28,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._subclasses.fake_tensor": {
         **{name: f"{_FAKE}:{name}" for name in _NAMES},
+        "_is_tensor_constructor": "pullback.capture.fake.facts:is_tensor_constructor",
         "FakeCopyMode": f"{_CHECKING}:FakeCopyMode",
         "DispatchCacheInfo": f"{_CACHE}:DispatchCacheInfo",
         "TensorMetadata": f"{_CACHE}:TensorMetadata",

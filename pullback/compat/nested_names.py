@@ -6,7 +6,7 @@ from ..core import device as devices
 from ..core.tensor import NESTED, Tensor
 from ..ops.layout.nested.construct import nested_tensor_from_jagged
 from ..ops.layout.nested.layouts import RaggedSize, structure_of
-from ..ops.layout.nested.operators import get_values, nest
+from ..ops.layout.nested.operators import get_values, nest, nest_on
 from ..ops.layout.nested.padding import padded_to_jagged
 
 
@@ -14,9 +14,20 @@ class _Jagged(type):
     def __instancecheck__(cls, value) -> bool:
         return isinstance(value, Tensor) and bool(value._keys & NESTED) and value.layout is devices.jagged
 
+    def __call__(cls, values: Tensor, offsets: Tensor, *, lengths: Tensor | None = None, **options) -> Tensor:
+        """A jagged tensor on packed values; `_ragged_idx` is its ragged dimension, `_metadata_cache` what is known of lengths."""
+        structure = structure_of(offsets, lengths)
+        structure.extremes.update(options.pop("_metadata_cache", None) or {})
+        result = nest_on(values, structure, options.pop("_ragged_idx", 1))
+        if options.pop("requires_grad", False):
+            result.requires_grad_()
+        if options:
+            raise TypeError(f"NestedTensor() got unexpected keyword arguments {sorted(options)}")
+        return result
+
 
 class NestedTensor(metaclass=_Jagged):
-    """What jagged tensors are instances of; `nested_tensor_from_jagged` makes one."""
+    """What jagged tensors are instances of; calling it makes one, as `nested_tensor_from_jagged` does."""
 
 
 def jagged_from_list(tensors: list, offsets: Tensor | None, dtype=None, device=None):

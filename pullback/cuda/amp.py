@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 from .. import amp as _amp
@@ -25,6 +26,11 @@ class GradScaler(_amp.GradScaler):
         self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
         growth_interval: int = 2000, enabled: bool = True,
     ):  # fmt: skip
+        warnings.warn(
+            "`torch.cuda.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cuda', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 

@@ -101,3 +101,45 @@ def test_disabled_does_nothing():
     scaler.step(optimizer)
     scaler.update()
     assert p.tolist() == [0.5, 1.5]
+
+
+class Scaling(torch.optim.SGD):
+    """An optimizer that divides gradients by the scale itself."""
+
+    _step_supports_amp_scaling = True
+
+    def step(self, closure=None):
+        self.told = (self.grad_scale, self.found_inf.item())
+        for p in self.param_groups[0]["params"]:
+            p.grad /= 1.0 if self.grad_scale is None else self.grad_scale
+        return super().step(closure)
+
+
+def test_optimizers_that_divide_by_the_scale_are_told_it():
+    p = torch.nn.Parameter(torch.tensor([1.0]))
+    optimizer, scaler = Scaling([p], lr=0.5), torch.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(p.sum()).backward()
+    scaler.step(optimizer)
+    assert p.item() == 0.5 and optimizer.told == (torch.tensor(8.0), 0.0) and not hasattr(optimizer, "grad_scale")
+    scaler.update()
+    scaler.unscale_(optimizer)
+    p.grad.fill_(math.inf)
+    scaler.step(optimizer)
+    assert optimizer.told == (None, 0.0)  # what was divided before is not looked at again
+    scaler.update()
+    scaler.step(optimizer)
+    assert optimizer.told[1] == 1.0
+
+
+def test_optimizers_that_take_the_scaler_get_it():
+    class Taking(Scaling):
+        def step(self, closure=None, *, grad_scaler=None):
+            self.told = grad_scaler
+
+    p = torch.nn.Parameter(torch.tensor([1.0]))
+    optimizer, scaler = Taking([p], lr=0.5), torch.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(p.sum()).backward()
+    with pytest.warns(FutureWarning, match="stop passing itself"):
+        scaler.step(optimizer)
+    assert optimizer.told is scaler
+    scaler.update()

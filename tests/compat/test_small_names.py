@@ -83,3 +83,13 @@ def test_small_functions():
 def test_the_typed_classes_know_where_their_tensors_are():
     assert torch.FloatTensor in typed_classes and torch.LongTensor in typed_classes
     assert not any(c.is_cuda or c.is_xpu or c.is_sparse for c in typed_classes)
+
+
+def test_jagged_tensors_by_their_class():
+    values, offsets = torch.arange(10.0).reshape(5, 2), torch.tensor([0, 2, 5])
+    t = nested_names.NestedTensor(values, offsets=offsets)
+    assert [part.shape[0] for part in t.unbind()] == [2, 3] and isinstance(t, nested_names.NestedTensor)
+    t = nested_names.NestedTensor(values.t(), offsets, lengths=torch.tensor([1, 2]), _ragged_idx=2, requires_grad=True)
+    assert [tuple(part.shape) for part in t.unbind()] == [(2, 1), (2, 2)] and t.requires_grad
+    with pytest.raises(TypeError, match="unexpected keyword arguments"):
+        nested_names.NestedTensor(values, offsets, ragged=1)

@@ -150,4 +150,5 @@ def test_mixed_precision_of_cuda():
 
     assert torch.cuda.amp.autocast(dtype=torch.bfloat16).fast_dtype is torch.bfloat16
     assert product(torch.ones(2, 2)).dtype is torch.float32
-    assert torch.cuda.amp.GradScaler().is_enabled()
+    with pytest.warns(FutureWarning, match="deprecated"):
+        assert torch.cuda.amp.GradScaler().is_enabled()

@@ -36,9 +36,13 @@ def test_cuda_answers_and_refuses():
 def test_amp_under_device_names():
     with torch.cpu.amp.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
-    with pytest.warns(UserWarning, match="CUDA is not available"):
+    with (
+        pytest.warns(UserWarning, match="CUDA is not available"),
+        pytest.warns(FutureWarning, match="cuda.amp.GradScaler"),
+    ):
         assert not torch.cuda.amp.GradScaler().is_enabled()
-    assert torch.cpu.amp.GradScaler().is_enabled()
+    with pytest.warns(FutureWarning, match=r"`torch.cpu.amp.GradScaler\(args...\)` is deprecated"):
+        assert torch.cpu.amp.GradScaler().is_enabled()
 
 
 def test_cpu():

@@ -47,6 +47,12 @@ def facts_of(op: Operator) -> Facts:
     return facts
 
 
+def is_tensor_constructor(op: Operator) -> bool:
+    """Whether an operator makes one tensor of none."""
+    takes = any(a.base == "Tensor" for a in op.schema.arguments)
+    return not takes and [kind for kind, _ in op.schema.returns] == ["Tensor"]
+
+
 def result_device(op: Operator, facts: Facts, args: tuple, tensors: list):
     """Where the results of an operator are: the `device` argument, the device of its tensors, or the ambient default."""
     at = facts.device_at

@@ -61,7 +61,6 @@ def _lazy(schema: str, bit: int, vjp, inverse) -> Operator:
         vjp=vjp,
         inverse=inverse,
         vmap=lambda args, dims, size: (op(args[0]), dims[0]),
-        method=False,
     )
     return export_operator(op)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import warnings
 
 from ...core import dtype as dtypes
+from ...core.arrays import library
 from ...core.geometry import broadcast_shapes
-from ...core.tensor import Tensor
+from ...core.tensor import META, Tensor
 from ..eager.elementwise import KernelCase
 from ..family.base import composite
 from ..family.pointwise import POINTWISE, pointwise
 from ..system.calls import front
+from ..system.inplace import deprecated_on_expanded
 from ..system.scalars import c_name, check_fits, is_bool, is_complex
 from .array_kernels import masked, number
 
@@ -306,6 +308,17 @@ def _masked_fill(xp, x, mask, value):
     return xp.where(mask, xp.asarray(value).astype(x.dtype), x)
 
 
+def _masked_write(self: Tensor, mask: Tensor, value) -> None:
+    """Element after element, so that one that is filled stays so wherever else it is seen."""
+    if not self._keys & META:
+        _check_mask(self, mask, value)
+        xp, number = library(self.device), value._array if isinstance(value, Tensor) else value
+        xp.copyto(self._array, xp.asarray(number).astype(self._array.dtype), where=mask._array)
+
+
+_masked_expanded = deprecated_on_expanded("masked_fill_", "tensor[mask] = scalar", _masked_write)
+
+
 def _masked_fill_vmap(args: tuple, dims: tuple, size: int):
     """A batch of values is no longer one number: it is chosen by the mask as any tensor is."""
     x, mask, value = args
@@ -325,6 +338,7 @@ masked_fill_number = pointwise(
     function=False,
     method=False,
     inplace="hidden",
+    expanded=_masked_expanded,
     vjp={"self": lambda g, mask: g.masked_fill(mask, 0)},
 )
 
@@ -339,6 +353,8 @@ masked_fill = pointwise(
     vmap=_masked_fill_vmap,
     out=False,
     number=1,
+    reads_first=True,
+    expanded=_masked_expanded,
     vjp={"self": lambda g, mask: g.masked_fill(mask, 0), "value": lambda g, mask: where(mask, g, 0)},
 )
 

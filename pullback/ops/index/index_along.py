@@ -15,6 +15,7 @@ from ..family.base import operator
 from ..family.batching import batch_first
 from ..family.formats import dense_like_first
 from ..system.dispatch import dispatch
+from ..system.inplace import deprecated_on_expanded
 from ..system.operator import LINEAR, Spec, exports
 from ..system.overloads import overloaded
 from ..system.scalars import check_fits
@@ -151,10 +152,16 @@ def _fill_meta(self, dim, index, value) -> Spec:
     return _same(self, wrap_dim(dim, self._array.ndim), index)
 
 
+def _filler(apply) -> dict:
+    """Options of an operator that fills slices, those of expanded tensors too."""
+    options = writer(apply, meta=_fill_meta, strides=dense_like_first)
+    return {**options, "expanded": deprecated_on_expanded("index_fill_", "tensor[mask] = scalar", options["write"])}
+
+
 fill_number = operator(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     lower=lower_index_fill,
-    **writer(_fill_number, meta=_fill_meta, strides=dense_like_first),
+    **_filler(_fill_number),
     function=False,
     method=False,
     inplace="hidden",
@@ -183,7 +190,7 @@ def _fill_value(g: Tensor, dim: int, index: Tensor) -> Tensor:
 
 fill_tensor = operator(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-    **writer(_fill_tensor, meta=_fill_meta, strides=dense_like_first),
+    **_filler(_fill_tensor),
     function=False,
     method=False,
     inplace="hidden",

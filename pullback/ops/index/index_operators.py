@@ -16,6 +16,7 @@ from ..family.base import composite, operator
 from ..family.batching import batch_first
 from ..family.formats import dense_like_first
 from ..system.dispatch import dispatch
+from ..system.inplace import deprecated_on_expanded
 from ..system.operator import LINEAR, DataDependent, Spec, exports
 from . import index_kernels as kernels
 from .index_lowering import lower_index, lower_index_put
@@ -259,6 +260,7 @@ index_put = _index_put(
     inplace="function",
     reads_first=True,
     write=_put_write,
+    expanded=deprecated_on_expanded("index_put_", "tensor[indices] = tensor", _put_write),
     vmap=_put_vmap(lambda: index_put),
     autocast_cuda="widest",
     indices_anywhere=True,

@@ -230,7 +230,7 @@ def nonzero(input, *, out=None, as_tuple: bool = False):
     """The places of elements that are not zero: one row each, or one vector per dimension."""
     if as_tuple:
         if out is not None:
-            raise RuntimeError("nonzero() does not support the out kwarg when as_tuple is True")
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return tuple(dispatch(nonzero_op, (input if input.ndim else input.unsqueeze(0),)).unbind(1))
     if out is not None:
         return write_out(nonzero_op, (input,), out)

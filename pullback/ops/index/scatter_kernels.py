@@ -237,6 +237,14 @@ def _no_such_row(shape: tuple, d: int, index) -> Exception:
     return RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
 
 
+def _no_place(shape: tuple, d: int, index) -> Exception:
+    """The error of index_add, whose type depends on the dimension too."""
+    if len(shape) < 2 or 0 < d < len(shape) - 1:
+        return IndexError("index out of range in self")
+    wrong = next(int(i) for i in index.tolist() if not 0 <= i < shape[d])
+    return RuntimeError(f"index {wrong} is out of bounds for dimension {d} with size {shape[d]}")
+
+
 def check_inside(index, size: int) -> None:
     if outside(index, size):
         raise IndexError("index out of range in self")
@@ -297,7 +305,8 @@ def add(xp, out, dim, index, source, alpha=1) -> None:
     check_same_type("index_add_", out, source)
     d = check_slices("index_add_", out.shape, index, source.shape, dim)
     at = index.reshape(-1)
-    check_inside(at, at_least_1d(out).shape[d])
+    if outside(at, at_least_1d(out).shape[d]):
+        raise _no_place(out.shape, d, at)
     values = _rows(xp, source, d)
     if not isinstance(alpha, (int, float)) or alpha != 1:
         values = values * xp.asarray(alpha).astype(values.dtype)

@@ -79,6 +79,10 @@ def _fill_write(target: Tensor, value) -> None:
         target._array.fill(_as_number(value, target.dtype))
 
 
+def _zero_write(target: Tensor) -> None:
+    _fill_write(target, 0)
+
+
 fill_scalar = operator(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
     kernel=lambda xp, self, value: xp.full(self.shape, value).astype(self.dtype),
@@ -88,6 +92,7 @@ fill_scalar = operator(
     inplace="hidden",
     inplace_node="FillBackward2",
     write=_fill_write,
+    expanded=_fill_write,
     vjp=lambda g: g.new_zeros(g.shape),
     cost="cheap",
 )
@@ -102,6 +107,7 @@ fill_tensor = operator(
     inplace_node="FillBackward3",
     reads_first=True,
     write=_fill_write,
+    expanded=_fill_write,
     vjp={"self": lambda g: g.new_zeros(g.shape), "value": lambda g: g.sum()},
     cost="cheap",
 )
@@ -112,7 +118,8 @@ zero = operator(
     function=False,
     method=False,
     inplace="function",
-    write=lambda target: _fill_write(target, 0),
+    write=_zero_write,
+    expanded=_zero_write,
     vjp=lambda g: g.new_zeros(g.shape),
     cost="cheap",
     opaque="all",

@@ -94,7 +94,8 @@ class Declaration(metaclass=Fields):
     conditions = {
         "inplace_node": "inplace",
         "inplace_words": "inplace",
-        "reads_first": "write",
+        "reads_first": "inplace",
+        "expanded": "inplace",
     }  # nothing without another
     choices = {  # the words that an option may be
         "cost": ("view", "cheap", "passes", "compute"),
@@ -214,7 +215,9 @@ beside (`"mixed"`)."""
     write: Callable | None = None
     """`write(*args)`: the in-place form, straight into the first argument, without a result that is computed apart."""
     reads_first: bool = False
-    """Whether `write` reads operands of one element before it writes, so that they may overlap with the target."""
+    """Whether operands of one element are read before anything is written, so that they may be elements of the target."""
+    expanded: Callable | None = None
+    """`expanded(*args)`: the in-place form on a tensor whose elements share memory; without it, writing to one is refused."""
 
     # ---- plain calls, past the dispatcher
     plain: PlainCase | tuple[PlainCase, ...] | None = None

@@ -8,6 +8,8 @@ indices, leaves that require grad, and views that may not be written. Then the v
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Callable
 from functools import cache
 from sys import getrefcount
 
@@ -115,6 +117,11 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
     if functional.name in _SCATTERED and any(overlaps(target, t) for t in op.tensors(args)[1:]):
         raise RuntimeError(OVERLAP)
     direct = functional.declared.write
+    if functional.declared.expanded is not None and not keys & (CONJ | NEG | LAYOUTS | CUDA) and is_expanded(target):
+        check_operands(op, args)
+        functional.declared.expanded(*args)
+        bump(target)
+        return
     if keys & (CONJ | NEG | LAYOUTS) or direct is None and functional.family.write is None:
         store(op, target, execute(functional, args, keys))
         return
@@ -288,8 +295,27 @@ def check_cast(source, target) -> None:
         )
 
 
+def is_expanded(target: Tensor) -> bool:
+    """Whether several elements of a tensor may be one place in memory."""
+    return target._memory is not None and may_overlap(target._array.shape, stride_of(target))
+
+
+def deprecated_on_expanded(name: str, example: str, write: Callable) -> Callable:
+    """`expanded=` of an operator that still writes such tensors, element after element, and warns."""
+
+    def expanded(*args) -> None:
+        warnings.warn(
+            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+            f"This also applies to advanced indexing e.g. {example}",
+            stacklevel=2,
+        )
+        write(*args)
+
+    return expanded
+
+
 def check_overlap(target: Tensor) -> None:
-    if target._memory is not None and may_overlap(target._array.shape, stride_of(target)):
+    if is_expanded(target):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

@@ -259,3 +259,11 @@ def test_no_kernel_runs_on_data(monkeypatch) -> None:
             fakes = rebuild(args, [mode.from_tensor(t) for t in tensors_in(args)])
             with mode, contextlib.suppress(DataDependentOutputException, DynamicOutputShapeException):
                 dispatch(OPERATORS[key], fakes)
+
+
+def test_which_operators_make_tensors_of_none():
+    from pullback.capture.fake.facts import is_tensor_constructor
+
+    aten = torch.ops.aten
+    assert all(map(is_tensor_constructor, (aten.empty.memory_format, aten.rand.default, aten.arange.start_step)))
+    assert not any(map(is_tensor_constructor, (aten.ones_like.default, aten.cat.default, aten.sort.default)))

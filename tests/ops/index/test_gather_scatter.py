@@ -213,3 +213,13 @@ def test_unravel_index_says_what_is_wrong():
             torch.unravel_index(*args)
     with pytest.raises(RuntimeError, match="as_tuple"):
         torch.nonzero(at, as_tuple=True, out=at)
+
+
+def test_index_add_says_which_index_lies_outside():
+    at = torch.tensor([0, 9])
+    for shape, dim in (((2, 3), 0), ((3, 2), 1), ((2, 3, 4), 0), ((3, 4, 2), 2)):
+        with pytest.raises(RuntimeError, match=f"index 9 is out of bounds for dimension {dim} with size 2"):
+            torch.zeros(shape).index_add_(dim, at, torch.ones(shape))
+    for shape, dim in (((2,), 0), ((3, 2, 4), 1)):
+        with pytest.raises(IndexError, match="index out of range in self"):
+            torch.zeros(shape).index_add(dim, at, torch.ones(shape))

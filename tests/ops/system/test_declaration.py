@@ -106,7 +106,7 @@ def test_plain_cases_of_another_family_are_refused(declare, options):
     "declare, options, needed",
     [
         (operator, {"kernel": len, "vjp": len, "inplace_node": "OddBackward1"}, "inplace"),
-        (operator, {"kernel": len, "reads_first": True}, "write"),
+        (operator, {"kernel": len, "reads_first": True}, "inplace"),
         (pointwise, {"kernel": len, "constant": 0}, "ufunc"),
         (pointwise, {"ufunc": "add", "plain": KernelCase()}, "kernel"),
         (view, {"geometry": len, "added": 1}, "dims"),

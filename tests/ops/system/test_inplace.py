@@ -255,3 +255,38 @@ def test_only_leaves_are_told_to_require_grad() -> None:
     with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
         x.requires_grad = True
     assert x.requires_grad_() is x
+
+
+def test_expanded_tensors_are_filled() -> None:
+    row = torch.tensor([[1.0, 2.0]]).expand(3, 2)
+    assert row.fill_(4.0) is row and row.tolist() == [[4.0, 4.0]] * 3 and row._version == 1
+    assert row.zero_().tolist() == [[0.0, 0.0]] * 3
+    assert row.fill_(torch.tensor(2.0)).tolist() == [[2.0, 2.0]] * 3
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        row.add_(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "result"),
+    [
+        ("index_fill_", lambda t, at, mask: t.index_fill_(0, at, 1.0), 1.0),
+        ("index_fill_", lambda t, at, mask: t.index_fill_(0, at, torch.tensor(3.0)), 3.0),
+        ("index_put_", lambda t, at, mask: t.index_put_((at,), torch.tensor([5.0, 6.0, 7.0])), 7.0),
+        ("index_put_", lambda t, at, mask: t.index_put_((at,), torch.tensor([1.0, 2.0, 3.0]), accumulate=True), 6.0),
+        ("index_put_", lambda t, at, mask: t.__setitem__(at, 9.0), 9.0),
+        ("masked_fill_", lambda t, at, mask: t.masked_fill_(mask, 2.0), 2.0),
+        ("masked_fill_", lambda t, at, mask: t.masked_fill_(mask, torch.tensor(4.0)), 4.0),
+    ],
+)
+def test_indexed_writes_to_expanded_tensors_warn(name, write, result) -> None:
+    t = torch.zeros(1).expand(6)
+    with pytest.warns(UserWarning, match=f"Use of {name} on expanded tensors is deprecated"):
+        write(t, torch.tensor([2, 1, 0]), torch.tensor([True, False, True, True, False, False]))
+    assert t.tolist() == [result] * 6
+
+
+def test_numbers_that_are_elements_of_what_is_written() -> None:
+    x = torch.arange(6.0)
+    assert x.clone().masked_fill_(x > 2, x[3]).tolist() == [0.0, 1.0, 2.0, 3.0, 3.0, 3.0]
+    assert x.masked_fill_(x > 2, x[3]).tolist() == [0.0, 1.0, 2.0, 3.0, 3.0, 3.0]
+    assert x.index_fill_(0, torch.tensor([0, 1]), x[2]).tolist() == [2.0, 2.0, 2.0, 3.0, 3.0, 3.0]
