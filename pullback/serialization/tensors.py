@@ -67,7 +67,10 @@ def reduce_tensor(t: Tensor) -> tuple:
 
 def _state(t: Tensor) -> Any:
     own = type(t).__dict__.get("__getstate__")
-    return own(t) if own is not None else dict(t.__dict__) or None
+    if own is not None:
+        return own(t)
+    slots = {name: getattr(t, name) for name in t.class_slots if hasattr(t, name)}
+    return (dict(t.__dict__), slots) if slots else dict(t.__dict__) or None
 
 
 def _reduce_plain(t: Tensor) -> tuple:
@@ -214,14 +217,17 @@ def rebuild_parameter_with_state(data, requires_grad, backward_hooks, state) -> 
 
 
 def _set_state(t: Tensor, state: Any) -> Tensor:
-    """Give a tensor attributes: into its dict only, so that no file reaches a tensor's own fields."""
+    """Give a tensor attributes: into its dict and the slots of its class only, so that no file reaches a tensor's own fields."""
     if state is None:
         return t
     if isinstance(state, tuple) and len(state) == 2:
         state = {**(state[0] or {}), **(state[1] or {})}
     if not isinstance(state, dict):
         raise RuntimeError(f"Invalid serialized state: {state!r}")
-    t.__dict__.update(state)
+    for name in t.class_slots:
+        if name in state:
+            setattr(t, name, state[name])
+    t.__dict__.update({name: value for name, value in state.items() if name not in t.class_slots})
     return t
 
 

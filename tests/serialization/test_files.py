@@ -355,3 +355,27 @@ def test_old_streams_are_read_into_place():
     torch.save(torch.arange(6.0), file, _use_new_zipfile_serialization=False)
     counting = Counting(file.getvalue())
     assert torch.load(counting).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] and counting.calls
+
+
+def test_parameters_without_data():
+    state = round_trip(nn.Linear(3, 2, device="meta").state_dict())
+    assert (
+        type(state["weight"]) is torch.Tensor
+        and state["weight"].device.type == "meta"
+        and state["weight"].shape == (2, 3)
+    )
+    parameter = round_trip(nn.Parameter(torch.ones(2, device="meta")))
+    assert type(parameter) is nn.Parameter and type(parameter.detach()) is torch.Tensor
+
+
+class Slotted(torch.Tensor):
+    __slots__ = ("part",)
+
+
+def test_slots_of_subclasses():
+    t = torch.ones(2).as_subclass(Slotted)
+    t.part, t.word = torch.arange(3.0), "more"
+    got = round_trip(t, weights_only=False)
+    assert (
+        type(got) is Slotted and got.part.tolist() == [0.0, 1.0, 2.0] and got.word == "more" and "part" not in vars(got)
+    )

@@ -114,7 +114,7 @@ class _Detach(Family):
 
     def execute(self, op: Operator, args: tuple):
         t = args[0].shallow()
-        if type(t) is not Tensor and not t._keys & ~CUDA:
+        if type(t) is not Tensor and not t._keys & ~(CUDA | META | SPARSE):
             t.__class__ = Tensor
         return t
 
