@@ -40,6 +40,8 @@ TARGET = Path(__file__).parent.parent / "core" / "native_elements.h"
 MASKS = ("mask", "condition")  # arrays that take no part in promotion, and are boolean
 WORDS = {"approximate": ("none", "tanh"), "rounding_mode": (None, "trunc", "floor")}
 NUMBERS = ("float", "Scalar", "int")
+# Ufuncs of which the array library has no vector loops, or half as wide ones.
+SLOW = UNVECTORISED | {"reciprocal", "copysign", "logical_and", "logical_or", "logical_xor", "logical_not"}
 LETTERS = {dtypes.float32: "f", dtypes.float64: "d", dtypes.bool: "?"}
 # What vectorises: not the functions that call the C library.
 SIMPLE = frozenset(INFIX) | frozenset(BUILTIN) | (frozenset(PAIRS) - {"remainder", "floor_divide"}) | {
@@ -80,7 +82,7 @@ def kernels() -> Iterator[Kernel]:
 
 def is_ours(op: Operator) -> bool:
     """Whether there is something to print: a kernel, or a ufunc that the array library does not vectorise."""
-    return op.kernel is not None or pointwise_declaration(op).ufunc in UNVECTORISED
+    return op.kernel is not None or pointwise_declaration(op).ufunc in SLOW
 
 
 def both(read: Callable[[dtype], Kernel | None]) -> Iterator[Kernel]:
@@ -144,7 +146,8 @@ def of_operator(op: Operator, fixed: tuple, d: dtype) -> Kernel | None:
     if not isinstance(output, Element) or output.expr.dtype is not wanted or wanted not in LETTERS:
         return None
     kernel = Kernel(name, tuple(arrays), tuple(numbers), (output.expr,))
-    return printable(kernel, 1 if declared.constant is not None or _limits(kernel) else 2)
+    alone = declared.constant is not None or declared.ufunc in SLOW or _limits(kernel)
+    return printable(kernel, 1 if alone else 2)
 
 
 def _limits(kernel: Kernel) -> bool:

@@ -4,6 +4,7 @@
  * give; this file reads them once for each set of instructions that an x86 may have, and picks one when it is loaded. `ufuncs()` gives
  * {name: ufunc}: NumPy then sees to broadcasting, dtypes and memory. A loop takes contiguous arrays, then numbers; what lies otherwise
  * goes through small buffers.
+ * `over_rows(name, arrays, threads)` runs one loop over large arrays that lie or broadcast in any way, row by row;
  * `update(name, arrays, numbers, threads)` runs one loop over each tuple of arrays, and writes the first of them.
  */
 #define PY_SSIZE_T_CLEAN
@@ -18,7 +19,7 @@
 #define SIMD _Pragma("omp simd")
 #endif
 
-#define BUFFER 256 /* elements that go through a buffer at a time */
+#define BUFFER 512 /* elements that go through a buffer at a time */
 #define HELPERS
 #include "native_elements.h"
 #include "native_special.h"
@@ -80,7 +81,15 @@ static int size_of(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
 static void gather(char *to, const char *from, Py_ssize_t step, int size, i64 n) {
     if (step == size)
         memcpy(to, from, (size_t)(n * size));
-    else if (size == 4)
+    else if (step == 0 && size == 4) {
+        const float v = *(const float *)from;
+        for (i64 i = 0; i < n; i++)
+            ((float *)to)[i] = v;
+    } else if (step == 0 && size == 8) {
+        const double v = *(const double *)from;
+        for (i64 i = 0; i < n; i++)
+            ((double *)to)[i] = v;
+    } else if (size == 4)
         for (i64 i = 0; i < n; i++)
             memcpy(to + i * 4, from + i * step, 4);
     else if (size == 8)
@@ -206,10 +215,151 @@ static PyObject *py_ufuncs(PyObject *self, PyObject *none) {
     return all;
 }
 
-/* ---- updates of lists */
 typedef void (*Body)(long, long, void *const *);
 typedef void (*Parallel)(Body, long, long, long, void *const *, long);
 static Parallel pool;
+
+static const Kernel *find(const char *name, char type) {
+    for (int k = 0; k < KERNELS; k++)
+        if (TABLE[k].types[0] == type && !strcmp(TABLE[k].name, name))
+            return &TABLE[k];
+    return NULL;
+}
+
+/* ---- large arrays that lie otherwise: NumPy's way from row to row takes as long as a row */
+#define MOST_DIMS 16
+
+typedef struct {
+    const Kernel *kernel;
+    int nd;
+    Py_ssize_t shape[MOST_DIMS], steps[MOST_OPERANDS][MOST_DIMS];
+    char *at[MOST_OPERANDS];
+} Spread;
+
+/* One row of a result that no operand shares: where all lie densely, what is left of a multiple of WHOLE is computed with elements before it. */
+static void spread_row(const Kernel *k, char **at, const Py_ssize_t *steps, const Py_ssize_t *n) {
+    int dense = *n >= WHOLE && *n % WHOLE;
+    for (int o = 0; o < k->arrays + k->results; o++)
+        dense &= steps[o] == size_of(k->types[o]);
+    if (!dense) {
+        inner(at, n, steps, (void *)k);
+        return;
+    }
+    k->loop(*n / WHOLE * WHOLE, at);
+    for (int o = 0; o < k->arrays + k->results; o++)
+        at[o] += (*n - WHOLE) * steps[o];
+    k->loop(WHOLE, at);
+}
+
+/* rows `first` to `last`, counted over all dimensions but the last */
+static void spread_part(long first, long last, void *const *arguments) {
+    const Spread *s = arguments[0];
+    int operands = s->kernel->arrays + s->kernel->results, inside = s->nd - 1;
+    Py_ssize_t place[MOST_DIMS], steps[MOST_OPERANDS];
+    char *at[MOST_OPERANDS];
+    long left = first;
+    memcpy(at, s->at, sizeof at);
+    for (int o = 0; o < operands; o++)
+        steps[o] = s->steps[o][inside];
+    for (int d = inside - 1; d >= 0; left /= (long)s->shape[d], d--) {
+        place[d] = left % s->shape[d];
+        for (int o = 0; o < operands; o++)
+            at[o] += place[d] * s->steps[o][d];
+    }
+    for (long row = first; row < last; row++) {
+        char *given[MOST_OPERANDS];
+        memcpy(given, at, sizeof given);
+        spread_row(s->kernel, given, steps, &s->shape[inside]);
+        for (int d = inside - 1; d >= 0; d--) {
+            int ends = ++place[d] == s->shape[d];
+            for (int o = 0; o < operands; o++)
+                at[o] += s->steps[o][d] * (ends ? 1 - s->shape[d] : 1);
+            if (!ends)
+                break;
+            place[d] = 0;
+        }
+    }
+}
+
+/* Neighbouring dimensions that every operand goes through in one step are one. */
+static void join_dims(Spread *s, int operands) {
+    int last = 0;
+    for (int d = 1; d < s->nd; d++) {
+        int joined = 1;
+        for (int o = 0; o < operands; o++)
+            joined &= s->steps[o][last] == s->steps[o][d] * s->shape[d];
+        last += !joined;
+        for (int o = 0; o < operands; o++)
+            s->steps[o][last] = s->steps[o][d];
+        s->shape[last] = s->shape[d] * (joined ? s->shape[last] : 1);
+    }
+    s->nd = last + 1;
+}
+
+/* An operand's steps in the dimensions of the result; 0 where it does not broadcast to it. */
+static int align(const Py_buffer *v, Spread *s, int o) {
+    int ahead = s->nd - v->ndim;
+    for (int d = 0; d < s->nd; d++) {
+        Py_ssize_t size = d < ahead ? 1 : v->shape[d - ahead];
+        if (size != s->shape[d] && size != 1)
+            return 0;
+        s->steps[o][d] = size == 1 ? 0 : v->strides[d - ahead];
+    }
+    s->at[o] = v->buf;
+    return ahead >= 0;
+}
+
+/* over_rows(name, (array, ..., result), threads): whether the loop of this name, which takes no numbers, was run on arrays of its dtype */
+static PyObject *py_over_rows(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *given;
+    long threads;
+    if (!PyArg_ParseTuple(args, "sO!l", &name, &PyTuple_Type, &given, &threads))
+        return NULL;
+    Py_buffer views[MOST_OPERANDS];
+    Spread s = {NULL, 0, {0}, {{0}}, {NULL}};
+    int held = 0, operands = (int)PyTuple_GET_SIZE(given), fits = operands > 1 && operands <= MOST_OPERANDS;
+    for (; fits && held < operands; held++) {
+        int flags = PyBUF_STRIDES | PyBUF_FORMAT | (held == operands - 1 ? PyBUF_WRITABLE : 0);
+        if (PyObject_GetBuffer(PyTuple_GET_ITEM(given, held), &views[held], flags) < 0) {
+            PyErr_Clear();
+            fits = 0;
+            break;
+        }
+        const char *format = views[held].format;
+        if (!held)
+            s.kernel = format && format[0] && !format[1] ? find(name, format[0]) : NULL;
+        fits = s.kernel && !s.kernel->numbers && s.kernel->results == 1 && s.kernel->arrays == operands - 1 && format &&
+               format[0] == s.kernel->types[held] && !format[1];
+    }
+    if (fits) {
+        const Py_buffer *out = &views[operands - 1];
+        s.nd = out->ndim;
+        fits = s.nd > 0 && s.nd <= MOST_DIMS && out->len > 0;
+        memcpy(s.shape, out->shape, sizeof(*s.shape) * (size_t)(fits ? s.nd : 0));
+        for (int o = 0; fits && o < operands; o++)
+            fits = align(&views[o], &s, o);
+    }
+    if (fits) {
+        long rows = 1;
+        join_dims(&s, operands);
+        for (int d = 0; d < s.nd - 1; d++)
+            rows *= (long)s.shape[d];
+        long grain = QUIET / (long)s.shape[s.nd - 1];
+        void *const arguments[] = {&s};
+        PyThreadState *state = PyEval_SaveThread();
+        if (pool && threads > 1)
+            pool(spread_part, 0, rows, grain > 1 ? grain : 1, arguments, threads);
+        else
+            spread_part(0, rows, arguments);
+        PyEval_RestoreThread(state);
+    }
+    while (held--)
+        PyBuffer_Release(&views[held]);
+    return PyBool_FromLong(fits);
+}
+
+/* ---- updates of lists */
 
 typedef struct {
     const Kernel *kernel;
@@ -225,13 +375,6 @@ static void update_part(long first, long last, void *const *arguments) {
     for (int r = 0; r < k->results; r++) /* the first arrays are written */
         p[k->arrays + k->numbers + r] = p[r];
     dense_loop(k, p, last - first);
-}
-
-static const Kernel *find(const char *name, char type) {
-    for (int k = 0; k < KERNELS; k++)
-        if (TABLE[k].types[0] == type && !strcmp(TABLE[k].name, name))
-            return &TABLE[k];
-    return NULL;
 }
 
 static PyObject *update_one(const char *name, PyObject *const *given, Py_ssize_t arrays, const double *values, Py_ssize_t numbers, long threads) {
@@ -312,6 +455,7 @@ static PyObject *py_use_pool(PyObject *self, PyObject *address) {
 static PyMethodDef methods[] = {
     {"ufuncs", py_ufuncs, METH_NOARGS, "ufuncs() -> {name: ufunc}"},
     {"update", py_update, METH_VARARGS, "update(name, arrays, numbers, threads) -> how many tuples were done"},
+    {"over_rows", py_over_rows, METH_VARARGS, "over_rows(name, arrays and result, threads) -> whether it was done"},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},
 };

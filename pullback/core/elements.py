@@ -1,7 +1,7 @@
 """Element-wise operators and updates in C, where they are built.
 
 `table` is {operator: {variant: ufunc}}: `table["gelu.default"][("none",)](x)`. A variant is the values of arguments that are no
-numbers (see `codegen/eager.py`, which prints the loops). `update` runs a loop over each of several tuples of arrays and writes
+numbers (see `codegen/eager.py`, which prints the loops). `over_rows` runs a loop over arrays that lie otherwise. `update` runs a loop over each of several tuples of arrays and writes
 the first of them. Without the extension, or with `PULLBACK_NATIVE=0`, the table is empty and `update` does nothing: the array
 library computes.
 """
@@ -25,6 +25,12 @@ if _elements is not None:
     for _name, _ufunc in _elements.ufuncs().items():
         _operator, *_words = _name.split(":")
         table.setdefault(_operator, {})[tuple(_words)] = _ufunc
+
+
+def over_rows(name: str, *arrays) -> bool:
+    """Run a loop on large arrays in any order of memory that broadcast to the last, which is written; False where there is none of
+    this name for them. Loops of no operator, which the array library has too, are named `rows:add`."""
+    return _elements is not None and _elements.over_rows(name, arrays, thread_count())
 
 
 def fits(*arrays) -> bool:

@@ -130,7 +130,8 @@ INLINE f32 f_sigmoid(f32 x) { return 1.f / (1.f + f_exp(-x)); }
 
 INLINE f64 d_sigmoid(f64 x) { return 1. / (1. + exp(-x)); }
 /* no branch in what follows: each would keep a loop from being vectorised */
-#define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; } INLINE T N##_min(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; } \
+/* of NaN the second operand is asked: it is often one number for the whole loop */
+#define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { T m = b >= a ? b : a; return b != b ? b : m; } INLINE T N##_min(T a, T b) { T m = b <= a ? b : a; return b != b ? b : m; } \
     INLINE T N##_fmax(T a, T b) { T m = a >= b ? a : b; return b != b ? a : m; } INLINE T N##_fmin(T a, T b) { T m = a <= b ? a : b; return b != b ? a : m; }
 MAXIMUM(f32, f) MAXIMUM(f64, d)
 #define REMAINDERS(T, N, FMOD, FLOOR, SIGN) \
@@ -182,6 +183,8 @@ ROW(clamp_max_default_f, "clamp_max.default", 1, 1, 1, "fff")
 ROW(clamp_max_default_d, "clamp_max.default", 1, 1, 1, "ddd")
 ROW(clamp_min_default_f, "clamp_min.default", 1, 1, 1, "fff")
 ROW(clamp_min_default_d, "clamp_min.default", 1, 1, 1, "ddd")
+ROW(copysign_Tensor_f, "copysign.Tensor", 2, 0, 1, "fff")
+ROW(copysign_Tensor_d, "copysign.Tensor", 2, 0, 1, "ddd")
 ROW(cosh_default_f, "cosh.default", 1, 0, 1, "ff")
 ROW(div_Tensor_mode_trunc_f, "div.Tensor_mode:trunc", 2, 0, 1, "fff")
 ROW(div_Tensor_mode_trunc_d, "div.Tensor_mode:trunc", 2, 0, 1, "ddd")
@@ -230,6 +233,14 @@ ROW(log1p_default_f, "log1p.default", 1, 0, 1, "ff")
 ROW(log2_default_f, "log2.default", 1, 0, 1, "ff")
 ROW(log_sigmoid_default_f, "log_sigmoid.default", 1, 0, 1, "ff")
 ROW(logaddexp_default_f, "logaddexp.default", 2, 0, 1, "fff")
+ROW(logical_and_default_f, "logical_and.default", 2, 0, 1, "ff?")
+ROW(logical_and_default_d, "logical_and.default", 2, 0, 1, "dd?")
+ROW(logical_not_default_f, "logical_not.default", 1, 0, 1, "f?")
+ROW(logical_not_default_d, "logical_not.default", 1, 0, 1, "d?")
+ROW(logical_or_default_f, "logical_or.default", 2, 0, 1, "ff?")
+ROW(logical_or_default_d, "logical_or.default", 2, 0, 1, "dd?")
+ROW(logical_xor_default_f, "logical_xor.default", 2, 0, 1, "ff?")
+ROW(logical_xor_default_d, "logical_xor.default", 2, 0, 1, "dd?")
 ROW(logit_default___f, "logit.default:*", 1, 1, 1, "fff")
 ROW(logit_default_None_f, "logit.default:None", 1, 0, 1, "ff")
 ROW(mish_default_f, "mish.default", 1, 0, 1, "ff")
@@ -250,6 +261,8 @@ ROW(nan_to_num_default_None_None___f, "nan_to_num.default:None:None:*", 1, 1, 1,
 ROW(nan_to_num_default_None_None___d, "nan_to_num.default:None:None:*", 1, 1, 1, "ddd")
 ROW(nan_to_num_default_None_None_None_f, "nan_to_num.default:None:None:None", 1, 0, 1, "ff")
 ROW(nan_to_num_default_None_None_None_d, "nan_to_num.default:None:None:None", 1, 0, 1, "dd")
+ROW(reciprocal_default_f, "reciprocal.default", 1, 0, 1, "ff")
+ROW(reciprocal_default_d, "reciprocal.default", 1, 0, 1, "dd")
 ROW(relu_default_f, "relu.default", 1, 0, 1, "ff")
 ROW(relu_default_d, "relu.default", 1, 0, 1, "dd")
 ROW(rrelu_with_noise_default_False_f, "rrelu_with_noise.default:False", 2, 2, 1, "fffff")
@@ -948,6 +961,32 @@ static void V(clamp_min_default_d)(i64 n, char *const *a) {
         const f64 v0 = x0[i];
         const f64 v1 = x1;
         const f64 v2 = d_max(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(copysign_Tensor_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 *x1 = (const f32 *)a[1];
+    f32 *y0 = (f32 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = x1[i];
+        const f32 v2 = __builtin_copysignf(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(copysign_Tensor_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 *x1 = (const f64 *)a[1];
+    f64 *y0 = (f64 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = x1[i];
+        const f64 v2 = __builtin_copysign(v0, v1);
         y0[i] = v2;
     }
 }
@@ -1790,6 +1829,120 @@ static void V(logaddexp_default_f)(i64 n, char *const *a) {
     }
 }
 
+static void V(logical_and_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 *x1 = (const f32 *)a[1];
+    u8 *y0 = (u8 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const i32 v1 = v0 != 0.0f;
+        const f32 v2 = x1[i];
+        const i32 v3 = v2 != 0.0f;
+        const i32 v4 = v1 && v3;
+        y0[i] = v4;
+    }
+}
+
+static void V(logical_and_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 *x1 = (const f64 *)a[1];
+    u8 *y0 = (u8 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const i32 v1 = v0 != 0.0;
+        const f64 v2 = x1[i];
+        const i32 v3 = v2 != 0.0;
+        const i32 v4 = v1 && v3;
+        y0[i] = v4;
+    }
+}
+
+static void V(logical_not_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    u8 *y0 = (u8 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const i32 v1 = v0 != 0.0f;
+        const i32 v2 = !v1;
+        y0[i] = v2;
+    }
+}
+
+static void V(logical_not_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    u8 *y0 = (u8 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const i32 v1 = v0 != 0.0;
+        const i32 v2 = !v1;
+        y0[i] = v2;
+    }
+}
+
+static void V(logical_or_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 *x1 = (const f32 *)a[1];
+    u8 *y0 = (u8 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const i32 v1 = v0 != 0.0f;
+        const f32 v2 = x1[i];
+        const i32 v3 = v2 != 0.0f;
+        const i32 v4 = v1 || v3;
+        y0[i] = v4;
+    }
+}
+
+static void V(logical_or_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 *x1 = (const f64 *)a[1];
+    u8 *y0 = (u8 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const i32 v1 = v0 != 0.0;
+        const f64 v2 = x1[i];
+        const i32 v3 = v2 != 0.0;
+        const i32 v4 = v1 || v3;
+        y0[i] = v4;
+    }
+}
+
+static void V(logical_xor_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 *x1 = (const f32 *)a[1];
+    u8 *y0 = (u8 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const i32 v1 = v0 != 0.0f;
+        const f32 v2 = x1[i];
+        const i32 v3 = v2 != 0.0f;
+        const i32 v4 = v1 != v3;
+        y0[i] = v4;
+    }
+}
+
+static void V(logical_xor_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 *x1 = (const f64 *)a[1];
+    u8 *y0 = (u8 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const i32 v1 = v0 != 0.0;
+        const f64 v2 = x1[i];
+        const i32 v3 = v2 != 0.0;
+        const i32 v4 = v1 != v3;
+        y0[i] = v4;
+    }
+}
+
 static void V(logit_default___f)(i64 n, char *const *a) {
     const f32 *x0 = (const f32 *)a[0];
     const f32 x1 = *(const f32 *)a[1];
@@ -2171,6 +2324,28 @@ static void V(nan_to_num_default_None_None_None_d)(i64 n, char *const *a) {
         const f64 v5 = v2 ? 1.7976931348623157e+308 : v4;
         const f64 v6 = v1 ? (-1.7976931348623157e+308) : v5;
         y0[i] = v6;
+    }
+}
+
+static void V(reciprocal_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = 1.0f / v0;
+        y0[i] = v1;
+    }
+}
+
+static void V(reciprocal_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    f64 *y0 = (f64 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = 1.0 / v0;
+        y0[i] = v1;
     }
 }
 

@@ -215,6 +215,11 @@ TWO(h_fmod, "fmod.Tensor")
 TWO(h_remainder, "remainder.Tensor")
 TWO(h_floor_divide, "floor_divide.default")
 TWO(h_floor_divide, "div.Tensor_mode:floor")
+TWO_KINDS(h_add, "rows:add")
+TWO_KINDS(h_subtract, "rows:subtract")
+TWO_KINDS(h_multiply, "rows:multiply")
+TWO_KINDS(h_divide, "rows:divide")
+TWO(h_glu, "rows:glu")
 TWO_KINDS(h_nextafter, "nextafter.default")
 TWO_KINDS(h_chebyshev_t, "special_chebyshev_polynomial_t.default")
 TWO_KINDS(h_chebyshev_u, "special_chebyshev_polynomial_u.default")
@@ -313,7 +318,8 @@ TWO(h_igamma, f32, f, s_gamma_part(v, w, 0))
 TWO(h_igammac, f32, f, s_gamma_part(v, w, 1))
 TWO(h_hypot, f32, f, ({ f64 p = v, q = w, r = __builtin_sqrt(p * p + q * q); (isinf(v) || isinf(w)) ? (f64)INF : r; }))
 TWO(h_logaddexp2, f32, f, ({ f64 top = v > w ? v : w, low = v > w ? w : v; \
-                             f64 e = s_exp((low - top) * 0.69314718055994529), u = 1. + e, l = u == 1. ? e : s_log(u) * e / (u - 1.); \
+                             f64 e = s_exp((low - top) * 0.69314718055994529), near = e - 0.5 * e * e, l = s_log(1. + e); \
+                             l = e < 1e-5 ? near : l; \
                              f64 r = top + l * 1.4426950408889634; \
                              r = v == w ? top + 1. : r; v != v || w != w ? (f64)(v + w) : r; }))
 /* The neighbour towards another number: one more or one less in the bits of the size; from zero the smallest number. */
@@ -328,6 +334,15 @@ TWO(h_logaddexp2, f32, f, ({ f64 top = v > w ? v : w, low = v > w ? w : v; \
 NEIGHBOUR(f32, i32, f)
 NEIGHBOUR(f64, i64, d)
 #undef NEIGHBOUR
+TWO(h_add, f32, f, v + w)
+TWO(h_add, f64, d, v + w)
+TWO(h_subtract, f32, f, v - w)
+TWO(h_subtract, f64, d, v - w)
+TWO(h_multiply, f32, f, v * w)
+TWO(h_multiply, f64, d, v * w)
+TWO(h_divide, f32, f, v / w)
+TWO(h_divide, f64, d, v / w)
+TWO(h_glu, f32, f, v * f_sigmoid(w))
 TWO(h_nextafter, f32, f, V(neighbour_f)(v, w))
 TWO(h_nextafter, f64, d, V(neighbour_d)(v, w))
 TWO(h_chebyshev_t, f32, f, polynomial_f(v, w, CHEBYSHEV_T, 6))

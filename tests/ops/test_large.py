@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.core import small
+from pullback.core import elements, small
 from tests.ops.test_small import DTYPES, compare, numbers, operator_of
 
 if not small.table:
@@ -210,3 +210,81 @@ def test_masked_scatter():
         x = plain((401, 503), torch.float64).mul(50).to(dtype)
         args = (x, plain((401, 503)) > 0.5, plain((401 * 503,), torch.float64).mul(20).to(dtype))
         assert compare(operator_of("masked_scatter.default"), args)
+
+
+# ---- loops over rows
+PAIRS = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
+LAYOUTS = {  # (shape, what is done to two arrays of it)
+    "a row": ((400, 337), lambda x, y: (x, y[0])), "a column": ((400, 337), lambda x, y: (x, y[:, :1])), "first a row": ((400, 337), lambda x, y: (x[0], y)),
+    "apart": ((401, 350), lambda x, y: (x[:, 1:], y[:, :-1])), "backwards": ((401, 350), lambda x, y: (x[::-1], y[:, ::-1])),
+    "turned": ((350, 401), lambda x, y: (x.T, y.T[:, ::1])), "one turned": ((400, 400), lambda x, y: (x, y.T)), "steps": ((401, 700), lambda x, y: (x[:, ::2], y[:, 1::2])),
+    "short rows": ((30_000, 5), lambda x, y: (x, y[0])), "three": ((20, 30, 300), lambda x, y: (x, y[:1, :, :1])), "a number": ((401, 700), lambda x, y: (x[:, ::2], y[0, 0].reshape(()))),
+    "few": ((5, 7), lambda x, y: (x[:, 1:], y[:, :1])), "outer": ((400, 400), lambda x, y: (x[0], y[:, :1])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 3])
+def test_rows_of_arrays_that_broadcast_or_lie_apart(layout: str, name: str, dtype, n: int, threads):
+    threads(n)
+    shape, arrange = LAYOUTS[layout]
+    x, y = arrange(
+        *[numbers(np.random.default_rng(k), shape, torch.float64, True).numpy().astype(dtype) for k in (8, 9)]
+    )
+    expected = PAIRS[name](x, y)
+    out = np.full(expected.shape, 7, dtype)
+    assert elements.over_rows(f"rows:{name}", x, y, out)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_arrays_that_no_loop_takes():
+    x = np.ones((3, 4), np.float32)
+    for arrays in (
+        (x, x, np.ones((3, 5), np.float32)),
+        (x, x.astype(np.float64), x),
+        (x, x),
+        (x, x[:2], x.copy()),
+        (x, x, np.ones(4, np.float32)),
+    ):
+        before = arrays[-1].copy()
+        assert not elements.over_rows("rows:add", *arrays)
+        assert np.array_equal(arrays[-1], before)
+    assert not elements.over_rows("rows:nothing", x, x, x.copy()) and not elements.over_rows(
+        "rows:add", x[:0], x[:0], x[:0].copy()
+    )
+
+
+OPERATORS = {
+    "add": lambda x, y: (x + y, x.numpy() + y.numpy()), "sub": lambda x, y: (torch.sub(x, y, alpha=2), x.numpy() - 2 * y.numpy()),
+    "mul": lambda x, y: (x * y, x.numpy() * y.numpy()), "div": lambda x, y: (x / y, x.numpy() / y.numpy()),
+    "prelu": lambda x, y: (torch.ops.aten._prelu_kernel(x, y), np.where(x.numpy() > 0, x.numpy(), x.numpy() * y.numpy())),
+    "clamp": lambda x, y: (x.clamp(-0.5, 0.25), np.minimum(np.maximum(x.numpy(), np.float32(-0.5)), np.float32(0.25))),
+    "clamp_min": lambda x, y: (x.clamp(min=0.25), np.maximum(x.numpy(), np.float32(0.25))),
+    "clamp of nan": lambda x, y: (x.clamp(max=float("nan")), np.full(x.shape, np.nan, np.float32)),
+    "copysign": lambda x, y: (torch.copysign(x, y), np.copysign(x.numpy(), y.numpy())), "reciprocal": lambda x, y: (x.reciprocal(), 1 / x.numpy()),
+    "logical_and": lambda x, y: (torch.logical_and(x, y), np.logical_and(x.numpy(), y.numpy())),
+    "logical_not": lambda x, y: (torch.logical_not(x), np.logical_not(x.numpy())), "cube": lambda x, y: (x**3, x.numpy() ** 2 * x.numpy()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("layout", [k for k in LAYOUTS if k not in ("a number", "backwards")])
+def test_operators_of_large_arrays(name: str, layout: str):
+    shape, arrange = LAYOUTS[layout]
+    given = [numbers(np.random.default_rng(k), shape, torch.float32, True) for k in (8, 9)]
+    given[0][0, 0], given[1][0, 0] = 0.0, -0.0
+    x, y = arrange(*[np.asarray(g.numpy()) for g in given])
+    with np.errstate(all="ignore"):
+        found, expected = OPERATORS[name](torch.from_numpy(x), torch.from_numpy(y))
+    np.testing.assert_array_equal(found.numpy(), expected)
+    assert found._array.base is None or not found.is_contiguous()
+
+
+def test_the_gated_unit_over_rows():
+    x = numbers(np.random.default_rng(10), (300, 1010), torch.float32, True)
+    for dim, part in ((1, x), (0, x), (0, x.t()), (1, x[:, ::2][:, :504])):
+        first, gate = part.double().chunk(2, dim)
+        found = torch.nn.functional.glu(part, dim)
+        np.testing.assert_allclose(found.numpy(), (first * gate.sigmoid()).numpy(), rtol=2e-6, atol=1e-7)

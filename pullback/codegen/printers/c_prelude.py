@@ -180,7 +180,8 @@ INLINE f32 f_erf(f32 x) {
 PAIRS = r"""
 INLINE f64 d_sigmoid(f64 x) { return 1. / (1. + exp(-x)); }
 /* no branch in what follows: each would keep a loop from being vectorised */
-#define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; } INLINE T N##_min(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; } \
+/* of NaN the second operand is asked: it is often one number for the whole loop */
+#define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { T m = b >= a ? b : a; return b != b ? b : m; } INLINE T N##_min(T a, T b) { T m = b <= a ? b : a; return b != b ? b : m; } \
     INLINE T N##_fmax(T a, T b) { T m = a >= b ? a : b; return b != b ? a : m; } INLINE T N##_fmin(T a, T b) { T m = a <= b ? a : b; return b != b ? a : m; }
 MAXIMUM(f32, f) MAXIMUM(f64, d)
 #define REMAINDERS(T, N, FMOD, FLOOR, SIGN) \

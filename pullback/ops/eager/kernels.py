@@ -30,12 +30,12 @@ def kernel_of(op: Operator) -> Callable:
     arguments = op.schema.arguments
     names = [f"a_{a.name}" for a in arguments]
     first = next(n for n, a in zip(names, arguments, strict=True) if a.is_tensor)
-    scope: dict = {"np": np, "plain": op.kernel, "REALS": REALS}
+    scope: dict = {"np": np, "plain": op.kernel, "REALS": REALS, "is_number": _is_number}
     lines: list[str] = []
     for k, (words, ufunc) in enumerate(variants.items()):
         scope[f"ufunc{k}"] = ufunc
         scope[f"KINDS{k}"] = frozenset(t[0] for t in ufunc.types)
-        conditions, given = _conditions(arguments, names, words)
+        conditions, given = _conditions(arguments, names, words, first)
         lines += block(
             f"if {' and '.join([f'{first}.dtype.char in KINDS{k}', *conditions])}:",
             f"return ufunc{k}({', '.join(given)}, out=out)",
@@ -50,7 +50,12 @@ def kernel_of(op: Operator) -> Callable:
     return result["kernel"]
 
 
-def _conditions(arguments, names: list[str], words: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def _is_number(value, like: np.ndarray) -> bool:
+    """Whether a value is a number as an array without dimensions, of the dtype of another."""
+    return value.__class__ is np.ndarray and not value.ndim and value.dtype == like.dtype
+
+
+def _conditions(arguments, names: list[str], words: tuple[str, ...], first: str) -> tuple[list[str], list[str]]:
     """What must hold for a variant, and the arguments of its ufunc: arrays, then numbers."""
     left = list(words)
     conditions, arrays, numbers = [], [], []
@@ -61,7 +66,7 @@ def _conditions(arguments, names: list[str], words: tuple[str, ...]) -> tuple[li
             wanted = word if word in ("None", "True", "False") else repr(word)
             conditions.append(f"{name} is {wanted}" if wanted == word else f"{name} == {wanted}")
         elif is_number:
-            conditions.append(f"{name}.__class__ in REALS")
+            conditions.append(f"({name}.__class__ in REALS or is_number({name}, {first}))")
             numbers.append(name)
         else:
             if a.optional:

@@ -47,7 +47,8 @@ def blank(shape: tuple, dtype: np.dtype, arrays, xp=np):
     strides = _strides(shape, dtype.itemsize, arrays)
     if xp is not np:
         return strided(xp.empty(size, dtype), shape, dtype, 0, strides)
-    return np.ndarray(shape, dtype, np.empty(size, dtype), 0, strides)
+    out = np.empty(shape, dtype)
+    return out if out.strides == strides or not size else np.ndarray(shape, dtype, out.reshape(-1), 0, strides)
 
 
 def _strides(shape: tuple, itemsize: int, arrays) -> tuple:

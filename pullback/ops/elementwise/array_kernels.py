@@ -47,6 +47,8 @@ def masked(xp, x, mask, value):
 
 def logistic(xp, x):
     """1 / (1 + exp(-x)): no overflow, as exp(-x) may be infinite."""
+    if xp is np and (loop := table.get("sigmoid.default", {}).get(())) is not None and x.dtype.char == "f":
+        return loop(x)
     out = xp.empty_like(x)
     xp.negative(x, out=out)
     xp.exp(out, out=out)

@@ -41,11 +41,16 @@ def power(xp, x, y):
     return result
 
 
+def _times(xp, product, x):
+    """A product of its own times an array, where it lies."""
+    return xp.multiply(product, x, out=product) if getattr(product, "ndim", 0) else product * x
+
+
 _SHORT = {
     0: lambda xp, x: xp.ones_like(x),
     1: lambda xp, x: x.copy(),
     2: lambda xp, x: xp.square(x),
-    3: lambda xp, x: xp.square(x) * x,
+    3: lambda xp, x: _times(xp, xp.square(x), x),
 }
 _SHORT_FLOAT = {
     0.5: lambda xp, x: xp.sqrt(x),

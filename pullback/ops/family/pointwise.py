@@ -21,6 +21,7 @@ from ...core import dtype as dtypes
 from ...core.arrays import LARGE, can_split, keep_freed_memory, library, run_chunks, split_elementwise
 from ...core.device import cpu
 from ...core.dtype import INT, dtype
+from ...core.elements import over_rows
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.layers import above
 from ...core.promotion import result_type, to_float
@@ -33,7 +34,7 @@ from ..system.calls import default_names, export_operator
 from ..system.declaration import NONDIFFERENTIABLE, Declaration
 from ..system.fused import call_fused
 from ..system.inplace import cast_array
-from ..system.operator import Operator, Spec
+from ..system.operator import Operator, Spec, key_of
 from ..system.scalars import check_fits
 from ..system.schema import wrong_type
 from .base import Family, array_of, device_of
@@ -357,8 +358,14 @@ def run_kernel(op: Operator, xp, values: list, result: np.dtype):
     largest = max((a.size for a in arrays), default=0)
     if largest >= LARGE:
         keep_freed_memory()
+        if (out := _by_rows(op, values, arrays, result)) is not None:
+            return out
     if largest < LARGE or thread_count() < 2:
-        return np.asarray(call_kernel(op, xp, values)) if xp is np else call_on_device(op, xp, values)
+        if xp is not np:
+            return call_on_device(op, xp, values)
+        if op.kernel is not None and (ufunc := ufuncs.ufunc_of(op, values, result)) is not None:  # such as add, alpha=1
+            return np.asarray(ufunc(values, None))
+        return np.asarray(call_kernel(op, xp, values))
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     dense = all(a.shape == shape and a.flags.c_contiguous for a in arrays)
     if not dense and shape[0] < thread_count():
@@ -366,6 +373,26 @@ def run_kernel(op: Operator, xp, values: list, result: np.dtype):
     out = np.empty(shape, result) if dense else ufuncs.blank(shape, result, arrays)
     _run_in_pieces(op, [_Piece(v, shape, dense) for v in values], out.reshape(-1) if dense else out)
     return out
+
+
+def _by_rows(op: Operator, values: list, arrays: list, result: np.dtype):
+    """The result of large arrays of which one broadcasts or lies in rows apart, where a loop in C goes over their rows."""
+    given = [v for v in values if isinstance(v, np.ndarray)]
+    if result.char not in "fd" or any(a.dtype != result for a in given):
+        return None
+    if all(a.shape == arrays[0].shape and a.flags.c_contiguous for a in arrays):
+        return None
+    if op.declared.ufunc in _ROWS:
+        name = f"rows:{op.declared.ufunc}" if ufuncs.ufunc_of(op, values, result) is not None else None
+    else:
+        name = key_of(op) if len(given) == len(values) and has_loop(op) else None
+    if name is None:
+        return None
+    out = ufuncs.blank(np.broadcast_shapes(*[a.shape for a in given]), result, arrays)
+    return out if over_rows(name, *given, out) else None
+
+
+_ROWS = frozenset(("add", "subtract", "multiply", "divide"))  # the ufuncs for whose rows there are loops
 
 
 def call_kernel(op: Operator, xp, values: list):
