@@ -24,6 +24,7 @@ from ...core.tensor import (
     NESTED,
     Tensor,
 )  # fmt: skip
+from ..eager.functions import overridden_operators
 from . import overrides
 from .execute import execute
 from .inplace import run_inplace
@@ -83,7 +84,9 @@ def begins_on_device(args: tuple) -> bool:
 def _plain(op: Operator, args: tuple, recorded: int):
     """An operator on plain tensors where nothing listens: what the layers below come to."""
     if op.body is not None:
-        out = None if op.native is None or recorded else op.native(args)
+        # A function in C goes past whatever the body calls.
+        past = op.native is not None and not recorded and not overridden_operators
+        out = op.native(args) if past else None
         if out is None:
             return op.body(*args)
         return pack_results(op, out) if out.__class__ is tuple else out
