@@ -15,13 +15,6 @@ from ..core.modes import LISTENING, ambient
 from ..core.tensor import wrap
 from ..core.threads import thread_count
 from ..graph.node import Node
-from ..runtime.cpu import arena
-
-
-def room(size: int) -> tuple:
-    """An arena and its address."""
-    memory = arena(size)
-    return memory, memory.ctypes.data
 
 
 def runner(native, general: Callable) -> Callable:
@@ -29,7 +22,8 @@ def runner(native, general: Callable) -> Callable:
     (segment,) = native.segments
     names = {n: f"a{k}" for k, n in enumerate(native.placeholders)}
     scope: dict = {
-        "ambient": ambient, "general": general, "empty": np.empty, "wrap": wrap, "room": room, "rooms": segment.rooms,
+        "ambient": ambient, "general": general, "empty": np.empty, "wrap": wrap, "take": segment.rooms.take, "give": segment.rooms.give,
+        "segment": segment,  # which lives as long as the function
         "call": segment.library.call if segment.library is not None else None, "threads": segment.threads or thread_count,
     }  # fmt: skip
     given = ", ".join(names[n] for n in native.placeholders)
@@ -50,10 +44,10 @@ def runner(native, general: Callable) -> Callable:
         outs = [f"o{k}" for k in range(len(segment.makers))]
         arrays = [*[f"{a}._array" for a in inputs], *outs]
         lines += [
-            f"    here = rooms.pop() if rooms else room({segment.source.arena})",
+            "    here = take()",
             f"    wrong = call(({''.join(f'{a}, ' for a in arrays)}), here[1], threads())",
             *([f"    if wrong: failed(wrong, here, {', '.join(outs)})"] if segment.engine is not None else []),
-            "    rooms.append(here)",
+            "    give(here)",
             "    if wrong:",
             f"        return general({given})",
         ]

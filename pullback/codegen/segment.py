@@ -27,9 +27,9 @@ from ..ops.lowering.loops import Awaited, Buffer, Engine, Routine, Started, Valu
 from ..ops.system.operator import Operator, find
 from ..runtime.build import begin
 from ..runtime.cpu import Library
+from ..runtime.rooms import Rooms
 from .landing import buffers_of
 from .lower import Lowering
-from .runner import room
 from .source import write
 
 
@@ -106,6 +106,7 @@ class Segment:
     """Nodes that are one native call."""
 
     lowering = Lowering
+    rooms: Rooms  # set by `build`
     one_call = True  # whether a graph that is one segment can be called by a function written for it: see `runner`
     dying: Sequence[Node] = ()  # values that nobody needs after it
 
@@ -141,7 +142,6 @@ class Segment:
         homes = {m.buffer: ("made", k, m.value) for k, m in reversed([*enumerate(self.makers)])}
         homes |= {values[n].buffer: ("given", k, values[n]) for k, n in reversed([*enumerate(self.given)])}
         self.places = [place_of(values[n], homes, over) for n in self.results]
-        self.rooms: list = []  # arenas that no call is using
         self.threads: Callable | None = (lambda: settings.cpp.threads) if settings.cpp.threads > 0 else None
         self.empty = not lowering.steps
         self.routines: list[Routine] = list(getattr(self.source, "routines", ()))
@@ -160,6 +160,7 @@ class Segment:
         return self.building
 
     def build(self) -> None:
+        self.rooms = Rooms(self, self.source.arena)
         if any(b.size * b.dtype.itemsize >= LARGE for b in self.source.outputs):
             keep_freed_memory()
         if not self.empty:
@@ -208,11 +209,11 @@ class Segment:
         if not self.empty:
             if self.library is None:
                 raise RuntimeError("a segment runs after it was built")
-            here = self.rooms.pop() if self.rooms else room(self.source.arena)
+            here = self.rooms.take()
             wrong = self.library.call((*[t._array for t in tensors], *outs), here[1], (self.threads or thread_count)())
             if wrong:
                 self.failed(wrong, here, outs)
-            self.rooms.append(here)
+            self.rooms.give(here)
             if wrong:
                 run_nodes(self.nodes, values)
                 return
