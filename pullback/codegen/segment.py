@@ -16,7 +16,6 @@ import numpy as np
 from ..capture.front.config import native as settings
 from ..core.arrays import LARGE, keep_freed_memory
 from ..core.events import listeners
-from ..core.modes import process
 from ..core.storage import storage_of, window
 from ..core.tensor import Tensor, stride_of, view_of, wrap
 from ..core.threads import thread_count
@@ -30,7 +29,7 @@ from ..runtime.cpu import Library
 from ..runtime.rooms import Rooms
 from .landing import buffers_of
 from .lower import Lowering
-from .source import write
+from .source import strict, write
 
 
 class Operators:
@@ -228,11 +227,6 @@ class Segment:
 def deterministic_flags() -> tuple[str, ...]:
     """Without products and sums in one rounding, where results must be those of single operators."""
     return ("-ffp-contract=off",) if strict() else ()
-
-
-def strict() -> bool:
-    """Whether results must be those of single operators."""
-    return settings.deterministic or getattr(process, "deterministic", False)
 
 
 def lower_nodes(inputs: list[Node], nodes: list[Node], kind: type[Lowering]) -> Lowering:

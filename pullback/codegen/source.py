@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..capture.front.config import native as settings
 from ..core import dtype as dtypes
 from ..core.events import listeners
+from ..core.modes import process
 from ..ops.lowering.loops import Awaited, Buffer, Call, Convolved, Product, Routine, Sort, Started, Value
 from .describe import describe
 from .entry import Step, entry
@@ -166,6 +168,11 @@ def _at(v: Value) -> tuple[Buffer, int]:
     return v.buffer, v.offset * v.dtype.itemsize
 
 
+def strict() -> bool:
+    """Whether results must be those of single operators."""
+    return settings.deterministic or getattr(process, "deterministic", False)
+
+
 def matrix_of(v: Value) -> tuple[int, int]:
     """(transposed, leading dimension) of a matrix as BLAS reads it."""
     rows, columns = v.shape[-2:]
@@ -188,7 +195,9 @@ def _product(p: Product) -> Step:
         if size > 1
     ]
     by_columns = n > m
-    block = min(BLOCK_OF_PRODUCT, max(m, n))
+    block = (
+        max(m, n) if strict() else min(BLOCK_OF_PRODUCT, max(m, n))
+    )  # how BLAS rounds depends on what it is given at once
     blocks = -(-max(m, n) // block)
     flat = [ta, tb, m, n, k, lda, ldb, ldc, len(batch), int(by_columns), block, *[x for row in batch for x in row]]
     count = math.prod(row[0] for row in batch) * blocks

@@ -38,10 +38,15 @@ def set_thread_count(n: int) -> None:
     """Set it, for both pools and for BLAS."""
     if n < 1:
         raise RuntimeError("set_num_threads expects a positive integer")
+    process.threads = n
+    tell_blas()
+
+
+def tell_blas() -> None:
+    """Let BLAS know how many threads it has: one where results may not depend on their number, since they would on how it cuts products."""
     from .blas import set_blas_threads
 
-    process.threads = n
-    set_blas_threads(n)
+    set_blas_threads(1 if process.deterministic else thread_count())
 
 
 class Workers:

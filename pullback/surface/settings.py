@@ -11,7 +11,7 @@ from ..core.layers import above, extend
 from ..core.modes import ambient, process
 from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor
-from ..core.threads import set_thread_count, thread_count
+from ..core.threads import set_thread_count, tell_blas, thread_count
 from ..ops.layout.nested.layouts import is_jagged
 from ..ops.make.construct import TYPED
 from ..ops.make.storages import TypedStorage
@@ -158,7 +158,10 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             raise TypeError(
                 f"_set_deterministic_algorithms(): argument {name} must be bool, not {type(value).__name__}"
             )
+    before = process.deterministic
     process.deterministic, process.deterministic_warn_only = mode, warn_only
+    if mode is not before:
+        tell_blas()
 
 
 @_public

@@ -22,7 +22,8 @@ from ...ops.lowering.loops import Value
 from ...runtime.cuda import Machine, Program, machine
 from ...runtime.launcher import launcher
 from ...runtime.replays import WORTH, Replays
-from ..segment import Segment, like, run_nodes, strict, view
+from ..segment import Segment, like, run_nodes, view
+from ..source import strict
 from .calls import native, ready
 from .lower import CudaLowering
 from .printer import VECTOR
