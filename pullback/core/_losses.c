@@ -8,7 +8,7 @@
 #include "native_lanes.h"
 #include <math.h>
 
-enum { LANES = 16, MOST_TAKEN = 1 << 17 };
+enum { LANES = 16, MOST_TAKEN = 1 << 17, PIECE = 1 << 15 };
 
 #define T float
 #define NAME(f) f##_f32
@@ -228,9 +228,68 @@ static PyObject *py_ctc(PyObject *self, PyObject *args) { /* log_probs, targets,
     return result;
 }
 
+/* ---- losses of elements, their mean or their sum: self, target, reduction (1 mean, 2 sum), where the parabola ends */
+typedef struct {
+    const Array *x, *y;
+    double *sums, until;
+    int is_square;
+} Losses;
+
+static void loss_pieces(long first, long last, void *const *arguments) {
+    const Losses *j = arguments[0];
+    i64 n = count_of(j->x);
+    for (i64 p = first; p < last; p++) {
+        i64 at = p * PIECE, many = n - at < PIECE ? n - at : PIECE;
+        if (kind(j->x) == F32)
+            j->sums[p] = loss_sum_f32((const float *)j->x->data + at, (const float *)j->y->data + at, many, j->is_square, (float)j->until);
+        else
+            j->sums[p] = loss_sum_f64((const double *)j->x->data + at, (const double *)j->y->data + at, many, j->is_square, j->until);
+    }
+}
+
+static PyObject *loss_of(PyObject *args, int is_square, double until) {
+    Array *x = array_of(argument(args, 0)), *y = array_of(argument(args, 1));
+    NONE_UNLESS(x && y && kind(x) <= F64 && kind(x) == kind(y) && x->nd == y->nd && has_elements(x));
+    NONE_UNLESS(!x->nd || !memcmp(x->shape, y->shape, sizeof(*x->shape) * (size_t)x->nd));
+    Py_ssize_t reduction;
+    NONE_UNLESS(integer_of(argument(args, 2), &reduction) && (reduction == 1 || reduction == 2));
+    i64 n = count_of(x), pieces = (n + PIECE - 1) / PIECE;
+    double *sums = PyMem_Malloc(sizeof(double) * (size_t)pieces), total = 0;
+    Array *r = sums ? new_array(0, NULL, kind(x)) : (Array *)PyErr_NoMemory();
+    if (r) {
+        Losses job = {x, y, sums, until, is_square};
+        void *const arguments[] = {&job};
+        over_parts(loss_pieces, pieces, n, arguments, x, y, NULL);
+        for (i64 p = 0; p < pieces; p++) total += sums[p];
+        total = reduction == 1 ? total / (double)n : total;
+        if (kind(x) == F32)
+            *(float *)r->data = (float)total;
+        else
+            *(double *)r->data = total;
+    }
+    PyMem_Free(sums);
+    return tensor_of(r);
+}
+
+static PyObject *py_mse(PyObject *self, PyObject *args) { return loss_of(args, 1, 0); }
+static PyObject *py_huber(PyObject *self, PyObject *args) {
+    double delta;
+    NONE_UNLESS(real_of(argument(args, 3), &delta) && delta > 0);
+    return loss_of(args, 0, delta);
+}
+static PyObject *py_smooth(PyObject *self, PyObject *args) { /* with another beta it is scaled */
+    double beta;
+    NONE_UNLESS(real_of(argument(args, 3), &beta) && beta == 1);
+    return loss_of(args, 0, beta);
+}
+
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
+    {"mse_loss.default", py_mse, METH_O, NULL},
+    {"huber_loss.default", py_huber, METH_O, NULL},
+    {"smooth_l1_loss.default", py_smooth, METH_O, NULL},
     {"native_batch_norm.default", py_batch_norm, METH_O, NULL},
     {"native_group_norm.default", py_group_norm, METH_O, NULL},
     {"glu.default", py_glu, METH_O, NULL},

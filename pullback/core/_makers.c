@@ -6,6 +6,7 @@
 #include "native_fronts.h"
 #include <math.h>
 
+enum { MOST_MADE = 1 << 28 };
 #define FRONT(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
 #define CALL PyObject *self, PyObject *const *given, Py_ssize_t count
 
@@ -115,6 +116,23 @@ static PyObject *py_full(CALL) { return full(self, given, count, 0); }
 static PyObject *py_new_full(CALL) { return full(self, given, count, 1); }
 
 /* ---- ranges */
+typedef struct {
+    Array *r;
+    double start, step;
+} Range;
+
+CLONED static void range_part(long first, long last, void *const *arguments) {
+    const Range *g = arguments[0];
+    const double start = g->start, step = g->step;
+    char *y = g->r->data;
+    if (kind(g->r) == F32)
+        for (long i = first; i < last; i++) ((float *)y)[i] = (float)((double)i * step + start);
+    else if (kind(g->r) == F64)
+        for (long i = first; i < last; i++) ((double *)y)[i] = (double)i * step + start;
+    else
+        for (long i = first; i < last; i++) ((i64 *)y)[i] = (i64)i * (i64)step + (i64)start;
+}
+
 static PyObject *py_arange(CALL) {
     Options o;
     double number[3] = {0, 0, 1};
@@ -128,29 +146,41 @@ static PyObject *py_arange(CALL) {
     int k = o.kind >= 0 ? o.kind : whole ? I64 : default_kind();
     NONE_UNLESS(step != 0 && (step > 0 ? number[1] >= start : number[1] <= start) && (k == F32 || k == F64 || (k == I64 && whole)));
     double length = ceil((number[1] - start) / step);
-    NONE_UNLESS(length >= 0 && length <= MOST_ELEMENTS);
+    NONE_UNLESS(length >= 0 && length <= MOST_MADE);
     Py_ssize_t many = (Py_ssize_t)length;
     Array *r = new_array(1, &many, k);
     if (!r) return NULL;
-    if (k == F32)
-        for (Py_ssize_t i = 0; i < many; i++) ((float *)r->data)[i] = (float)((double)i * step + start);
-    else if (k == F64)
-        for (Py_ssize_t i = 0; i < many; i++) ((double *)r->data)[i] = (double)i * step + start;
-    else
-        for (Py_ssize_t i = 0; i < many; i++) ((i64 *)r->data)[i] = (i64)i * (i64)step + (i64)start;
+    Range job = {r, start, step};
+    void *const arguments[] = {&job};
+    over_parts(range_part, many, many, arguments, r, NULL, NULL);
     return tensor_of(r);
 }
 
 /* From both ends to the middle, in the precision of the result. */
-#define STEPS(type, power)                                                                          \
-    {                                                                                               \
-        type first = (type)a, last = (type)b, step = (last - first) / (type)(n > 1 ? n - 1 : 1);    \
-        type *y = (type *)r->data, radix = (type)base;                                              \
-        for (Py_ssize_t i = 0; i < n; i++) {                                                        \
-            type v = n == 1 ? first : i < n / 2 ? first + step * (type)i : last - step * (type)(n - 1 - i); \
-            y[i] = is_power ? power(radix, v) : v;                                                  \
-        }                                                                                           \
+typedef struct {
+    Array *r;
+    double a, b, base;
+    int is_power;
+} Spaced;
+
+#define STEPS(type, power)                                                                            \
+    {                                                                                                 \
+        const type start = (type)s->a, end = (type)s->b, step = (end - start) / (type)(n > 1 ? n - 1 : 1); \
+        type *y = (type *)s->r->data, radix = (type)s->base;                                          \
+        long half = n == 1 ? 1 : n / 2 < last ? n / 2 : last;                                         \
+        for (long i = first; i < half; i++) y[i] = start + step * (type)(int)i;                       \
+        for (long i = first > half ? first : half; i < last; i++) y[i] = end - step * (type)(int)(n - 1 - i); \
+        for (long i = first; s->is_power && i < last; i++) y[i] = power(radix, y[i]);                 \
     }
+
+CLONED static void spaced_part(long first, long last, void *const *arguments) {
+    const Spaced *s = arguments[0];
+    long n = (long)s->r->shape[0];
+    if (kind(s->r) == F32)
+        STEPS(float, powf)
+    else
+        STEPS(double, pow)
+}
 
 static PyObject *spaced(CALL, int is_power) {
     Options o;
@@ -159,14 +189,13 @@ static PyObject *spaced(CALL, int is_power) {
     NONE_UNLESS(is_call(given, count, 3, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) <= 3 + is_power);
     int k = o.kind >= 0 ? o.kind : default_kind();
     NONE_UNLESS((k == F32 || k == F64) && real_of(argument(given[0], 0), &a) && real_of(argument(given[0], 1), &b));
-    NONE_UNLESS(integer_of(argument(given[0], 2), &n) && n >= 0 && n <= MOST_ELEMENTS);
+    NONE_UNLESS(integer_of(argument(given[0], 2), &n) && n >= 0 && n <= (is_power ? MOST_ELEMENTS : MOST_MADE));
     NONE_UNLESS(PyTuple_GET_SIZE(given[0]) == 3 || real_of(argument(given[0], 3), &base));
     Array *r = new_array(1, &n, k);
     if (!r) return NULL;
-    if (k == F32)
-        STEPS(float, powf)
-    else
-        STEPS(double, pow)
+    Spaced job = {r, a, b, base, is_power};
+    void *const arguments[] = {&job};
+    over_parts(spaced_part, n, n, arguments, r, NULL, NULL);
     return tensor_of(r);
 }
 
@@ -223,6 +252,7 @@ static PyObject *py_triu_indices(CALL) { return triangle_indices(self, given, co
 /* By the public function that each stands for. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor)"},
     {"torch.zeros", FRONT(py_zeros), NULL},
     {"torch.ones", FRONT(py_ones), NULL},

@@ -388,6 +388,26 @@ static PyObject *py_scatter_value(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
+/* one_hot: classes, how many there are (-1: as many as the largest says) */
+static PyObject *py_one_hot(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    Py_ssize_t classes, shape[MOST_DIMS];
+    NONE_UNLESS(a && kind(a) == I64 && a->nd < 8 && has_elements(a) && integer_of(argument(args, 1), &classes));
+    i64 n = count_of(a), most = 0;
+    const i64 *at = (const i64 *)a->data;
+    for (i64 k = 0; k < n; k++) most = at[k] > most ? at[k] : most;
+    classes = classes == -1 ? (Py_ssize_t)most + 1 : classes;
+    NONE_UNLESS(classes > 0 && most < 1 << 28 && are_inside(at, n, classes) && n <= (1 << 28) / classes);
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    shape[a->nd] = classes;
+    Array *r = new_array(a->nd + 1, shape, I64);
+    for (i64 k = 0; r && k < n; k++) {
+        memset(r->data + k * classes * 8, 0, (size_t)classes * 8);
+        ((i64 *)r->data)[k * classes + at[k]] = 1;
+    }
+    return tensor_of(r);
+}
+
 /* ---- blocks along a dimension */
 typedef struct {
     i64 outer, n, inner;
@@ -771,6 +791,7 @@ static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"move", py_move, METH_VARARGS, "move(out, value, itemsize)"},
+    {"one_hot.classes", py_one_hot, METH_O, NULL},
     {"gather.default", py_gather, METH_O, NULL},
     {"scatter.src", py_scatter, METH_O, NULL},
     {"scatter_.src", py_scatter_, METH_O, NULL},

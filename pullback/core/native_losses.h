@@ -89,6 +89,29 @@ CLONED static void NAME(group_norm)(const T *x, i64 samples, i64 groups, i64 eac
     }
 }
 
+/* The sum of losses of elements: squares of differences, or parabolas that are lines from `until` on. Each is formed in the elements' dtype. */
+CLONED_WIDE static double NAME(loss_sum)(const T *x, const T *y, i64 n, int is_square, T until) {
+    double lanes[LANES] = {0}, sum = 0;
+    i64 whole = n / LANES * LANES;
+#define SQUARE(k) ((x[k] - y[k]) * (x[k] - y[k]))
+#define SIZE(k) (x[k] > y[k] ? x[k] - y[k] : y[k] - x[k])
+#define NEAR(k) (SIZE(k) > until ? until : SIZE(k))
+#define CORNER(k) ((SIZE(k) - (T)0.5 * NEAR(k)) * NEAR(k))
+    if (is_square)
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) lanes[l] += (double)SQUARE(k + l);
+    else
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) lanes[l] += (double)CORNER(k + l);
+    for (i64 k = whole; k < n; k++) sum += is_square ? (double)SQUARE(k) : (double)CORNER(k);
+    for (int l = 0; l < LANES; l++) sum += lanes[l];
+#undef SQUARE
+#undef SIZE
+#undef NEAR
+#undef CORNER
+    return sum;
+}
+
 /* (rows, classes): the margins that other classes come within, of one wanted class. */
 static void NAME(margins)(const T *x, const i64 *wanted, i64 rows, i64 classes, int p, double margin, const T *weight, double *losses) {
     for (i64 r = 0; r < rows; r++, x += classes) {

@@ -288,3 +288,55 @@ def test_the_gated_unit_over_rows():
         first, gate = part.double().chunk(2, dim)
         found = torch.nn.functional.glu(part, dim)
         np.testing.assert_allclose(found.numpy(), (first * gate.sigmoid()).numpy(), rtol=2e-6, atol=1e-7)
+
+
+# ---- losses, factories
+LOSSES = {"mse_loss.default": (), "huber_loss.default": (0.75,), "smooth_l1_loss.default": (1.0,)}
+
+
+@pytest.mark.parametrize("key", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_losses_of_many_elements(key: str, dtype, threads):
+    for shape in SHAPES:
+        for special in (False, True):
+            x, y = (numbers(np.random.default_rng(k), shape, dtype, special) for k in (11, 12))
+            for reduction in (1, 2):
+                args = (x, y, reduction, *LOSSES[key])
+                found = []
+                for n in (1, 3):
+                    threads(n)
+                    assert compare(operator_of(key), args, 1e-5)
+                    found.append(small.table[key](args).numpy().tobytes())
+                assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_ranges_of_many_elements(dtype, threads):
+    whole = torch.arange(3, 400_007, 2, dtype=dtype)
+    assert np.array_equal(whole.numpy(), np.arange(3, 400_007, 2).astype(whole.numpy().dtype))
+    if dtype is torch.int64:
+        return
+    for n in (1, 3):
+        threads(n)
+        found = torch.linspace(-2, 5, 300_001, dtype=dtype).numpy()
+        np.testing.assert_allclose(found, np.linspace(-2, 5, 300_001), rtol=2e-6, atol=1e-6)
+        assert (
+            found[0] == -2
+            and found[-1] == 5
+            and found.tobytes() == torch.linspace(-2, 5, 300_001, dtype=dtype).numpy().tobytes()
+        )
+    np.testing.assert_array_equal(torch.linspace(2, 5, 1, dtype=dtype).numpy(), [2])
+
+
+def test_classes_as_rows():
+    classes = places((700, 3), 300)
+    found = torch.nn.functional.one_hot(classes, 301)
+    assert np.array_equal(found.numpy(), np.eye(301, dtype=np.int64)[classes.numpy()]) and found.dtype is torch.int64
+    assert torch.nn.functional.one_hot(classes).shape[-1] == int(classes.max()) + 1
+    assert torch.equal(torch.nn.functional.one_hot(torch.tensor(2), 4), torch.tensor([0, 0, 1, 0]))
+    assert torch.equal(
+        torch.nn.functional.one_hot(classes.t(), 300), torch.nn.functional.one_hot(classes, 300).transpose(0, 1)
+    )
+    for bad, count in ((torch.tensor([-1]), 3), (torch.tensor([3]), 3)):
+        with pytest.raises(RuntimeError, match="Class values must be"):
+            torch.nn.functional.one_hot(bad, count)

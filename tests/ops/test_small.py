@@ -23,7 +23,7 @@ if not small.table:
     pytest.skip("the extensions are not built", allow_module_level=True)
 
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
-FRONTS = ("block_diag.list",)  # functions that are no operators
+FRONTS = ("block_diag.list", "one_hot.classes")  # functions that are no operators
 KEYS = sorted(set(small.table) - set(FRONTS))
 # What follows a tensor in calls of operators along a dimension: made for a rank.
 FORMS = {
@@ -145,6 +145,25 @@ MORE = {  # samples of which are all of another kind
         for dtype in (torch.float32, torch.float64)
         for top in (1.0, 1.5)
     ],
+    **{
+        f"{name}.default": [
+            (a, b, reduction, *rest)
+            for shape in ((), (7,), (5, 33), (2, 3, 4))
+            for dtype in (torch.float32, torch.float64)
+            for a, b in [
+                (torch.arange(math.prod(shape), dtype=dtype).reshape(shape), torch.full(shape, 3.25, dtype=dtype)),
+                (torch.full(shape, math.nan, dtype=dtype), torch.zeros(shape, dtype=dtype)),
+                (torch.full(shape, math.inf, dtype=dtype), torch.zeros(shape, dtype=dtype)),
+            ]
+            for reduction in (0, 1, 2)
+            for rest in forms
+        ]
+        for name, forms in (
+            ("mse_loss", [()]),
+            ("huber_loss", [(1.0,), (0.5,), (3,)]),
+            ("smooth_l1_loss", [(1.0,), (0.5,), (0.0,)]),
+        )
+    },
     "pixel_unshuffle.default": [(torch.arange(96.0).reshape(2, 2, 4, 6), 2), (torch.arange(24.0).reshape(1, 4, 6), 2)],
 }
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from ...core import device as devices
 from ...core import dtype as dtypes
+from ...core import small
 from ...core.geometry import wrap_dim, wrap_dims
-from ...core.tensor import META, TRANSFORMED, Tensor, wrap_dim_of_scalar
+from ...core.modes import ambient
+from ...core.tensor import META, PLAIN, TRANSFORMED, Tensor, wrap_dim_of_scalar
+from ..eager.functions import ANY, bypassing
 from ..family.base import composite, operator
 from ..family.batching import batch_first, shift
 from ..family.factory import factory
@@ -396,9 +399,22 @@ def vander(x, N, increasing):  # noqa: N803 - PyTorch's argument name
 
 
 # ---- classes as rows
+_native_one_hot = small.table.get("one_hot.classes")
+
+
+@bypassing(ANY)
+def _plain_one_hot(tensor, num_classes) -> Tensor | None:
+    """By a function in C, where the tensor is plain; None where the call takes more, or is refused."""
+    if _native_one_hot is None or ambient.mode >= 2 or tensor.__class__ not in PLAIN or tensor._keys:
+        return None
+    return _native_one_hot((tensor, num_classes))
+
+
 @front("nn.functional.one_hot")
 def one_hot(tensor, num_classes: int = -1) -> Tensor:
     """A row of zeros with a one at each class."""
+    if (result := _plain_one_hot(tensor, num_classes)) is not None:
+        return result
     if tensor.dtype is not dtypes.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if not tensor.numel():

@@ -67,7 +67,7 @@ LEFT = {  # calls that take more than the functions read
     "torch.zeros": [((2,), {"requires_grad": True}), ((2,), {"device": "meta"}), ((2,), {"dtype": torch.bfloat16}), ((-1,), {}), ((True,), {}), ((2,), {"out": torch.zeros(2)}), ((2,), {"names": ("a",)})],
     "torch.full": [(((2,), 1 << 40), {"dtype": torch.int32}), (((2,), 1.5), {"dtype": torch.int64}), (((2,), 1e300), {"dtype": torch.float32}), ((2, 1.0), {}), (((2,), 1), {"dtype": torch.bool})],
     "Tensor.new_zeros": [((torch.nn.Parameter(x32), 2), {}), ((x32,), {})],
-    "torch.arange": [((5, 1), {}), ((1, 5, 0), {}), ((float("inf"),), {}), ((1.5,), {"dtype": torch.int64}), ((1 << 20,), {})],
+    "torch.arange": [((5, 1), {}), ((1, 5, 0), {}), ((float("inf"),), {}), ((1.5,), {"dtype": torch.int64}), ((1 << 29,), {})],
     "torch.rand": [((2,), {"dtype": torch.float16}), ((2,), {"dtype": torch.int64}), ((0,), {}), ((), {})],
     "torch.rand_like": [((x32[:, ::2],), {}), ((x32.to(torch.bfloat16),), {})],
     "torch.randint": [((5, 5, (2,)), {}), ((300, (2,)), {"dtype": torch.uint8}), ((2.0, (2,)), {}), ((5,), {})],
