@@ -22,7 +22,7 @@ EXTENSIONS = {
     "along": (f"{LOOPS} {ROUNDED}", "arrays types lanes elements along"),
     "places": (f"{LOOPS} {ROUNDED}", "arrays moves places"),
     "shapes": ("-O3 -fwrapv", "arrays moves"),
-    "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves"),
+    "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves signs"),
     "fourier": (LOOPS, "arrays moves fourier"),
     "pools": (f"{LOOPS} {ROUNDED}", "arrays moves pools"),
     "sums": (LOOPS, "arrays moves types lanes elements sums"),

@@ -7,9 +7,10 @@
  */
 #include "native_moves.h"
 #include <math.h>
+#include "native_signs.h"
 
-enum { GETRF, GETRS, POTRF, POTRS, POTRI, GEQRF, ORGQR, SYTRF, TRSM, ROUTINES };
-enum { MOST_SIDE = 256, BLOCK = 64 };
+enum { GETRF, GETRS, POTRF, POTRS, POTRI, GEQRF, ORGQR, SYTRF, SYTRD, SYEVD, GESDD, GEQRT, GEMQRT, ORMQR, TRSM, ROUTINES };
+enum { MOST_SIDE = 256, BLOCK = 64, TINY_SIDE = 8, BLOCKED_SIDE = 96, SIGNS_STACK = 8 };
 typedef void (*Routine)();
 static Routine routines[ROUTINES][2];
 static int state; /* 0: not looked for yet, 1: found, -1: not there */
@@ -27,7 +28,8 @@ static int look_up(const char *home, const char *name, Routine *into) {
 }
 
 static int is_ready(void) {
-    static const char *names[ROUTINES] = {"getrf", "getrs", "potrf", "potrs", "potri", "geqrf", "orgqr", "sytrf", "trsm"};
+    static const char *names[ROUTINES] = {"getrf", "getrs", "potrf", "potrs", "potri", "geqrf", "orgqr", "sytrf",
+                                          "sytrd", "syevd", "gesdd", "geqrt", "gemqrt", "ormqr", "trsm"};
     if (state) return state > 0;
     state = 1;
     for (int r = 0; r < ROUTINES; r++)
@@ -135,16 +137,77 @@ static PyObject *only(PyObject *results) { /* the first of several, or what is n
     if (!room) return PyErr_NoMemory()
 
 /* ---- LU */
+static void set_identity(char *at, int m, int n, int size) {
+    memset(at, 0, (size_t)m * (size_t)n * (size_t)size);
+    for (int d = 0; d < m && d < n; d++)
+        if (size == 4)
+            ((float *)at)[d * (m + 1)] = 1;
+        else
+            ((double *)at)[d * (m + 1)] = 1;
+}
+
+/* Matrices so small that a call of LAPACK takes longer than its work. */
+#define TINY(T, suffix, absolute)                                                                         \
+    static int tiny_factor_##suffix(T *a, int m, int n, int *pivots) {                                    \
+        int info = 0, count = m < n ? m : n;                                                              \
+        for (int k = 0; k < count; k++) {                                                                 \
+            int best = k;                                                                                 \
+            for (int i = k + 1; i < m; i++)                                                               \
+                if (absolute(a[k * m + i]) > absolute(a[k * m + best])) best = i;                         \
+            pivots[k] = best + 1;                                                                         \
+            for (int c = 0; best != k && c < n; c++) {                                                    \
+                T kept = a[c * m + k];                                                                    \
+                a[c * m + k] = a[c * m + best];                                                           \
+                a[c * m + best] = kept;                                                                   \
+            }                                                                                             \
+            const T pivot = a[k * m + k];                                                                 \
+            if (pivot == 0) {                                                                             \
+                info = info ? info : k + 1;                                                               \
+                continue;                                                                                 \
+            }                                                                                             \
+            for (int i = k + 1; i < m; i++) a[k * m + i] /= pivot;                                        \
+            for (int c = k + 1; c < n; c++)                                                               \
+                for (int i = k + 1; i < m; i++) a[c * m + i] -= a[k * m + i] * a[c * m + k];              \
+        }                                                                                                 \
+        return info;                                                                                      \
+    }                                                                                                     \
+    static void tiny_solve_##suffix(const T *a, int n, const int *pivots, T *b, int columns) {            \
+        for (int c = 0; c < columns; c++, b += n) {                                                       \
+            for (int k = 0; k < n; k++) {                                                                 \
+                T kept = b[k];                                                                            \
+                b[k] = b[pivots[k] - 1];                                                                  \
+                b[pivots[k] - 1] = kept;                                                                  \
+            }                                                                                             \
+            for (int k = 0; k < n; k++)                                                                   \
+                for (int i = k + 1; i < n; i++) b[i] -= a[k * n + i] * b[k];                              \
+            for (int k = n - 1; k >= 0; k--) {                                                            \
+                b[k] /= a[k * n + k];                                                                     \
+                for (int i = 0; i < k; i++) b[i] -= a[k * n + i] * b[k];                                  \
+            }                                                                                             \
+        }                                                                                                 \
+    }
+TINY(float, f32, fabsf)
+TINY(double, f64, fabs)
+
 /* Factors column by column in `at`, pivots from one. */
 static int factor(const Array *a, Py_ssize_t i, char *at, int *pivots) {
     int m = rows_in(a), n = columns_in(a), info = 0;
     load(a, i, at);
+    if (m <= TINY_SIDE && n <= TINY_SIDE)
+        return kind(a) == F32 ? tiny_factor_f32((float *)at, m, n, pivots) : tiny_factor_f64((double *)at, m, n, pivots);
     ROUTINE(GETRF, a)(&m, &n, at, &m, pivots, &info);
     return info;
 }
 
 static void solve_factored(const Array *a, const char *at, const int *pivots, char *b, int columns, const char *how) {
     int n = rows_in(a), info = 0;
+    if (n <= TINY_SIDE && *how == 'N') {
+        if (kind(a) == F32)
+            tiny_solve_f32((const float *)at, n, pivots, (float *)b, columns);
+        else
+            tiny_solve_f64((const double *)at, n, pivots, (double *)b, columns);
+        return;
+    }
     ROUTINE(GETRS, a)(how, &n, &columns, at, &n, pivots, b, &n, &info);
 }
 
@@ -171,12 +234,7 @@ static PyObject *py_inv_ex(PyObject *self, PyObject *args) { /* A, check_errors 
     for (Py_ssize_t i = 0; out[0] && out[1] && i < many_in(a); i++) {
         char *b = out[0]->data + i * n * n * size;
         int info = factor(a, i, room, pivots);
-        memset(b, 0, (size_t)(n * n * size));
-        for (int d = 0; d < n; d++)
-            if (size == 4)
-                ((float *)b)[d * (n + 1)] = 1;
-            else
-                ((double *)b)[d * (n + 1)] = 1;
+        set_identity(b, n, n, size);
         solve_factored(a, room, pivots, b, n, "N");
         ((int *)out[1]->data)[i] = info;
         failed |= info != 0;
@@ -229,8 +287,8 @@ static PyObject *py_lu_solve(PyObject *self, PyObject *args) { /* LU, pivots, B,
     return only(results_of(0, 1, out));
 }
 
-/* P, L and U of row i, from factors column by column. */
-static void unpack(const char *at, const int *pivots, int m, int n, int size, char *p, char *l, char *u) {
+/* P, L and U from factors row by row. */
+static void unpack(const char *at, Py_ssize_t pitch, const int *pivots, int m, int n, int size, char *p, char *l, char *u) {
     int count = m < n ? m : n, from[MOST_SIDE];
     float one4 = 1;
     double one8 = 1;
@@ -241,50 +299,52 @@ static void unpack(const char *at, const int *pivots, int m, int n, int size, ch
         from[k] = from[other];
         from[other] = kept;
     }
-    if (p) {
-        memset(p, 0, (size_t)(m * m * size));
-        for (int i = 0; i < m; i++) memcpy(p + (from[i] * m + i) * size, one, (size_t)size);
+    memset(p, 0, (size_t)(m * m * size));
+    for (int i = 0; i < m; i++) memcpy(p + (from[i] * m + i) * size, one, (size_t)size);
+    for (int r = 0; r < m; r++, at += pitch, l += count * size) {
+        int below = r < count ? r : count;
+        memcpy(l, at, (size_t)(below * size));
+        memset(l + below * size, 0, (size_t)((count - below) * size));
+        if (r >= count) continue;
+        memcpy(l + r * size, one, (size_t)size);
+        memset(u + r * n * size, 0, (size_t)(r * size));
+        memcpy(u + (r * n + r) * size, at + r * size, (size_t)((n - r) * size));
     }
-    if (!l) return;
-    memset(l, 0, (size_t)(m * count * size));
-    memset(u, 0, (size_t)(count * n * size));
-    for (int c = 0; c < n; c++)
-        for (int r = 0; r < m; r++) {
-            const char *x = at + (c * m + r) * size;
-            if (r <= c && r < count) memcpy(u + (r * n + c) * size, x, (size_t)size);
-            if (r > c && c < count) memcpy(l + (r * count + c) * size, x, (size_t)size);
-        }
-    for (int d = 0; d < count; d++) memcpy(l + (d * count + d) * size, one, (size_t)size);
 }
 
 static PyObject *py_lu(PyObject *self, PyObject *args) { /* A, pivot */
     Array *a = stack_of(argument(args, 0));
     READY(a && argument(args, 1) == Py_True);
     int m = rows_in(a), n = columns_in(a), count = m < n ? m : n, size = size_of(a), pivots[MOST_SIDE];
-    Array *out[3] = {new_stack(a, m, m, 0), new_stack(a, m, count, 0), new_stack(a, count, n, 0)};
+    char *rows = PyMem_Malloc((size_t)(m * n * size));
+    Array *out[3] = {rows ? new_stack(a, m, m, 0) : NULL, rows ? new_stack(a, m, count, 0) : NULL, rows ? new_stack(a, count, n, 0) : NULL};
     for (Py_ssize_t i = 0; out[0] && out[1] && out[2] && i < many_in(a); i++) {
         factor(a, i, room, pivots);
-        unpack(room, pivots, m, n, size, out[0]->data + i * m * m * size, out[1]->data + i * m * count * size, out[2]->data + i * count * n * size);
+        copy_block(rows, (Py_ssize_t[]){n * size, size}, room, (Py_ssize_t[]){size, m * size}, (Py_ssize_t[]){m, n}, 2, size);
+        unpack(rows, n * size, pivots, m, n, size, out[0]->data + i * m * m * size, out[1]->data + i * m * count * size,
+               out[2]->data + i * count * n * size);
     }
+    PyMem_Free(rows);
     PyMem_Free(room);
-    return results_of(0, 3, out);
+    return rows ? results_of(0, 3, out) : PyErr_NoMemory();
 }
 
 static PyObject *py_lu_unpack(PyObject *self, PyObject *args) { /* LU, pivots, unpack_data, unpack_pivots */
     Array *a = stack_of(argument(args, 0)), *p = array_of(argument(args, 1));
     NONE_UNLESS(a && p && kind(p) == I32 && argument(args, 2) == Py_True && argument(args, 3) == Py_True && p->nd == a->nd - 1);
-    int m = rows_in(a), n = columns_in(a), count = m < n ? m : n, size = size_of(a);
+    int m = rows_in(a), n = columns_in(a), count = m < n ? m : n, size = size_of(a), by_row = a->strides[a->nd - 1] == size;
     NONE_UNLESS(p->shape[p->nd - 1] == count && (p->nd == 1 || !memcmp(p->shape, a->shape, sizeof(*p->shape) * (size_t)(p->nd - 1))));
     for (Py_ssize_t i = 0; i < count_of(p); i++) NONE_UNLESS(((int *)p->data)[i] >= 1 && ((int *)p->data)[i] <= m);
     char *room = PyMem_Malloc((size_t)(m * n * size));
     Array *out[3] = {room ? new_stack(a, m, m, 0) : NULL, room ? new_stack(a, m, count, 0) : NULL, room ? new_stack(a, count, n, 0) : NULL};
     for (Py_ssize_t i = 0; out[0] && out[1] && out[2] && i < many_in(a); i++) {
-        load(a, i, room);
-        unpack(room, (int *)p->data + i * count, m, n, size, out[0]->data + i * m * m * size, out[1]->data + i * m * count * size,
-               out[2]->data + i * count * n * size);
+        const char *at = item(a, i, 2);
+        if (!by_row) copy_block(room, (Py_ssize_t[]){n * size, size}, at, a->strides + a->nd - 2, a->shape + a->nd - 2, 2, size);
+        unpack(by_row ? at : room, by_row ? a->strides[a->nd - 2] : n * size, (int *)p->data + i * count, m, n, size,
+               out[0]->data + i * m * m * size, out[1]->data + i * m * count * size, out[2]->data + i * count * n * size);
     }
     PyMem_Free(room);
-    return results_of(0, 3, out);
+    return room ? results_of(0, 3, out) : PyErr_NoMemory();
 }
 
 /* ---- determinants: the product of the pivots, or its sign and logarithm; then the factors */
@@ -410,16 +470,36 @@ static PyObject *py_solve_triangular(PyObject *self, PyObject *args) { /* A, B, 
 }
 
 /* ---- QR and LDL */
+/* Reflections of a matrix column by column at `at`, their factors in `tau`, and T of compact blocks where `t` is not NULL: LAPACK's geqrf
+ * works in blocks only where a matrix is larger than these. */
+static int reflect(const Array *a, int m, int n, char *at, char *tau, char *t, char *room) {
+    int count = m < n ? m : n, size = size_of(a), work = BLOCK * n, info = 0, block = BLOCK / 2;
+    if (!t) {
+        ROUTINE(GEQRF, a)(&m, &n, at, &m, tau, room, &work, &info);
+        return info;
+    }
+    ROUTINE(GEQRT, a)(&m, &n, &block, at, &m, t, &block, room, &info);
+    for (int k = 0; k < count; k++) memcpy(tau + k * size, t + (k * block + k % block) * size, (size_t)size);
+    return info;
+}
+
+static char *blocks_for(const Array *a) { /* room for T, where blocks are used */
+    int count = rows_in(a) < columns_in(a) ? rows_in(a) : columns_in(a);
+    return count < BLOCKED_SIDE ? NULL : PyMem_Malloc((size_t)(BLOCK / 2 * count * 8));
+}
+
 static PyObject *py_geqrf(PyObject *self, PyObject *args) {
     Array *a = stack_of(argument(args, 0));
     READY(a);
-    int m = rows_in(a), n = columns_in(a), count = m < n ? m : n, size = size_of(a), work = BLOCK * n, info = 0;
+    int m = rows_in(a), n = columns_in(a), count = m < n ? m : n, size = size_of(a), info = 0;
+    char *t = blocks_for(a);
     Array *out[2] = {new_stack(a, m, n, 1), new_rows(a, count, kind(a))};
     for (Py_ssize_t i = 0; out[0] && out[1] && i < many_in(a); i++) {
         char *at = out[0]->data + i * m * n * size;
         load(a, i, at);
-        ROUTINE(GEQRF, a)(&m, &n, at, &m, out[1]->data + i * count * size, room, &work, &info);
+        info |= reflect(a, m, n, at, out[1]->data + i * count * size, t, room);
     }
+    PyMem_Free(t);
     PyMem_Free(room);
     return results_of(info != 0, 2, out);
 }
@@ -430,33 +510,51 @@ static PyObject *py_householder_product(PyObject *self, PyObject *args) { /* vec
           tau->shape[tau->nd - 1] <= columns_in(a) &&
           (a->nd == 2 || !memcmp(a->shape, tau->shape, sizeof(*a->shape) * (size_t)(a->nd - 2))));
     int m = rows_in(a), n = columns_in(a), k = (int)tau->shape[tau->nd - 1], size = size_of(a), work = BLOCK * n, info = 0;
+    int blocked = k >= BLOCKED_SIDE, failed = 0;
+    char *at = room + BLOCK * n * 8, *more = blocked ? PyMem_Malloc((size_t)(BLOCK * (n + BLOCK + 1) * 8)) : NULL;
     Array *out[1] = {new_stack(a, m, n, 1)};
     for (Py_ssize_t i = 0; out[0] && i < many_in(a); i++) {
-        char *at = out[0]->data + i * m * n * size;
-        load(a, i, at);
-        ROUTINE(ORGQR, a)(&m, &n, &k, at, &m, tau->data + i * k * size, room, &work, &info);
+        char *q = out[0]->data + i * m * n * size, *factors = tau->data + i * k * size;
+        if (more) { /* the product on an identity is in blocks whatever the size */
+            int most = BLOCK * (n + BLOCK + 1);
+            load(a, i, at);
+            set_identity(q, m, n, size);
+            ROUTINE(ORMQR, a)("L", "N", &m, &n, &k, at, &m, factors, q, &m, more, &most, &info);
+        } else {
+            load(a, i, q);
+            ROUTINE(ORGQR, a)(&m, &n, &k, q, &m, factors, room, &work, &info);
+        }
+        failed |= info != 0;
     }
+    PyMem_Free(more);
     PyMem_Free(room);
-    return only(results_of(info != 0, 1, out));
+    return only(results_of(failed, 1, out));
 }
 
 static PyObject *py_qr(PyObject *self, PyObject *args) { /* A, mode */
     Array *a = stack_of(argument(args, 0));
     READY(a && PyUnicode_Check(argument(args, 1)) && !PyUnicode_CompareWithASCIIString(argument(args, 1), "reduced"));
-    int m = rows_in(a), n = columns_in(a), count = m < n ? m : n, size = size_of(a), work = BLOCK * n, info = 0;
-    char *at = room + BLOCK * n * 8, *tau = at + (Py_ssize_t)m * n * size;
+    int m = rows_in(a), n = columns_in(a), count = m < n ? m : n, size = size_of(a), work = BLOCK * n, info = 0, failed = 0, block = BLOCK / 2;
+    char *at = room + BLOCK * n * 8, *tau = at + (Py_ssize_t)m * n * size, *t = blocks_for(a);
     Array *out[2] = {new_stack(a, m, count, 1), new_stack(a, count, n, 1)};
     for (Py_ssize_t i = 0; out[0] && out[1] && i < many_in(a); i++) {
         char *q = out[0]->data + i * m * count * size, *r = out[1]->data + i * count * n * size;
         load(a, i, at);
-        ROUTINE(GEQRF, a)(&m, &n, at, &m, tau, room, &work, &info);
-        memcpy(q, at, (size_t)(m * count * size));
+        failed |= reflect(a, m, n, at, tau, t, room);
         memset(r, 0, (size_t)(count * n * size));
         for (int c = 0; c < n; c++) memcpy(r + c * count * size, at + c * m * size, (size_t)((c + 1 < count ? c + 1 : count) * size));
-        ROUTINE(ORGQR, a)(&m, &count, &count, q, &m, tau, room, &work, &info);
+        if (t) {
+            set_identity(q, m, count, size);
+            ROUTINE(GEMQRT, a)("L", "N", &m, &count, &count, &block, at, &m, t, &block, q, &m, room, &info);
+        } else {
+            memcpy(q, at, (size_t)(m * count * size));
+            ROUTINE(ORGQR, a)(&m, &count, &count, q, &m, tau, room, &work, &info);
+        }
+        failed |= info != 0;
     }
+    PyMem_Free(t);
     PyMem_Free(room);
-    return results_of(info != 0, 2, out);
+    return results_of(failed, 2, out);
 }
 
 static PyObject *py_ldl_factor_ex(PyObject *self, PyObject *args) { /* A, hermitian, check_errors */
@@ -477,6 +575,94 @@ static PyObject *py_ldl_factor_ex(PyObject *self, PyObject *args) { /* A, hermit
     return results_of(failed && argument(args, 2) == Py_True, 3, out);
 }
 
+/* ---- eigenvalues and singular values */
+/* Turn the eigenvectors at `vectors` as `signs` says; nothing where there is no choice to remake. `at` holds the matrix, and is used up. */
+static void turn(const Array *a, char *at, char *vectors, int lower, char *room) {
+    int n = rows_in(a), info = 0, work = BLOCK * n, kept = lower ? 0 : n - 1, size = size_of(a);
+    double d[ITERATION_ORDER], e[ITERATION_ORDER] = {0}, z[ITERATION_ORDER] = {0}, most = 0;
+    char *diagonal = room, *beside = diagonal + n * size, *tau = beside + n * size, *rest = tau + n * size;
+    if (n <= 2 || n > ITERATION_ORDER) return;
+    ROUTINE(SYTRD, a)(lower ? "L" : "U", &n, at, &n, diagonal, beside, tau, rest, &work, &info);
+    for (int i = 0; i < n; i++) {
+        d[i] = size == 4 ? (double)((float *)diagonal)[i] : ((double *)diagonal)[i];
+        if (i < n - 1) e[i] = size == 4 ? (double)((float *)beside)[i] : ((double *)beside)[i];
+        double larger = fabs(d[i]) > fabs(e[i]) ? fabs(d[i]) : fabs(e[i]);
+        most = larger != larger || most != most ? NAN : larger > most ? larger : most;
+    }
+    if (!(most > 0 && most < INFINITY)) return;
+    z[kept] = 1;
+    tridiagonal_row(d, e, z, n, size == 4 ? 0x1p-24 : 0x1p-53);
+    for (int c = 0; c < n; c++) {
+        float *v4 = (float *)vectors + c * n;
+        double *v8 = (double *)vectors + c * n, found = size == 4 ? (double)v4[kept] : v8[kept];
+        for (int i = 0; z[c] * found < 0 && i < n; i++)
+            if (size == 4)
+                v4[i] = -v4[i];
+            else
+                v8[i] = -v8[i];
+    }
+}
+
+static PyObject *py_eigh(PyObject *self, PyObject *args) { /* A, UPLO, compute_v */
+    Array *a = stack_of(argument(args, 0));
+    PyObject *side = argument(args, 1);
+    NONE_UNLESS(is_ready() && is_square(a) && argument(args, 2) == Py_True && PyUnicode_Check(side));
+    int upper = !PyUnicode_CompareWithASCIIString(side, "U"), n = rows_in(a), size = size_of(a), failed = 0;
+    NONE_UNLESS(upper || !PyUnicode_CompareWithASCIIString(side, "L"));
+    int work = 1 + 6 * n + 2 * n * n + BLOCK * n, whole = 3 + 5 * n;
+    char *room = PyMem_Malloc((size_t)(work + 3 * n + n * n) * 8 + (size_t)whole * sizeof(int));
+    if (!room) return PyErr_NoMemory();
+    char *spare = room + (size_t)(work + 3 * n) * 8;
+    int *integers = (int *)(spare + (size_t)(n * n) * 8);
+    Array *out[2] = {new_rows(a, n, kind(a)), new_stack(a, n, n, 1)};
+    for (Py_ssize_t i = 0; out[0] && out[1] && i < many_in(a); i++) {
+        char *at = out[1]->data + i * n * n * size;
+        int info = 0;
+        load(a, i, at);
+        ROUTINE(SYEVD, a)("V", upper ? "U" : "L", &n, at, &n, out[0]->data + i * n * size, room, &work, integers, &whole, &info);
+        failed |= info != 0;
+        if (many_in(a) > SIGNS_STACK) continue;
+        load(a, i, spare);
+        turn(a, spare, at, !upper, room);
+    }
+    PyMem_Free(room);
+    return results_of(failed, 2, out);
+}
+
+static int all_finite(const char *at, Py_ssize_t n, int size) {
+    double sum = 0;
+    for (Py_ssize_t i = 0; i < n; i++) sum += size == 4 ? (double)((const float *)at)[i] * 0 : ((const double *)at)[i] * 0;
+    return sum == 0;
+}
+
+static PyObject *py_svd(PyObject *self, PyObject *args) { /* A, full_matrices, compute_uv, driver */
+    Array *a = stack_of(argument(args, 0));
+    NONE_UNLESS(is_ready() && a && argument(args, 3) == Py_None);
+    int m = rows_in(a), n = columns_in(a), count = m < n ? m : n, size = size_of(a), failed = 0;
+    int full = argument(args, 1) == Py_True, vectors = argument(args, 2) == Py_True, wide = full ? m : count, high = full ? n : count;
+    NONE_UNLESS(!vectors || !(n > m && m > 1 && n >= (int)(m * 11.0 / 6))); /* whose vectors are chosen otherwise */
+    int most = m > n ? m : n, work = 4 * count * count + 7 * count + 3 * most + BLOCK * (m + n) + 4 * count * most;
+    char *room = PyMem_Malloc((size_t)(m * n + work) * 8 + 8 * (size_t)count * sizeof(int));
+    if (!room) return PyErr_NoMemory();
+    char *rest = room + (size_t)(m * n) * 8;
+    int *integers = (int *)(rest + (size_t)work * 8);
+    Py_ssize_t none = 0;
+    Array *out[3] = {vectors ? new_stack(a, m, wide, 1) : new_array(1, &none, kind(a)), new_rows(a, count, kind(a)),
+                     vectors ? new_stack(a, high, n, 1) : new_array(1, &none, kind(a))};
+    for (Py_ssize_t i = 0; out[0] && out[1] && out[2] && !failed && i < many_in(a); i++) {
+        char *u = vectors ? out[0]->data + i * m * wide * size : room, *vh = vectors ? out[2]->data + i * high * n * size : room;
+        int info = 0;
+        load(a, i, room);
+        failed = !all_finite(room, (Py_ssize_t)m * n, size);
+        if (failed) break;
+        ROUTINE(GESDD, a)(!vectors ? "N" : full ? "A" : "S", &m, &n, room, &m, out[1]->data + i * count * size, u, &m, vh, &high, rest, &work, integers,
+                          &info);
+        failed = info != 0;
+    }
+    PyMem_Free(room);
+    return results_of(failed, 3, out);
+}
+
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
@@ -495,6 +681,8 @@ static PyMethodDef methods[] = {
     {"geqrf.default", py_geqrf, METH_O, NULL},
     {"linalg_householder_product.default", py_householder_product, METH_O, NULL},
     {"linalg_qr.default", py_qr, METH_O, NULL},
+    {"_linalg_eigh.default", py_eigh, METH_O, NULL},
+    {"_linalg_svd.default", py_svd, METH_O, NULL},
     {"linalg_ldl_factor_ex.default", py_ldl_factor_ex, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
