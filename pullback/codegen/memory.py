@@ -25,7 +25,6 @@ from .schedule import Nest
 ALIGNMENT = 64
 WORTH, MOST_CUTS = 16 << 20, 2  # bytes for which one more arena is made, and how many are
 MOST_CANDIDATES = 24  # steps that are looked at
-NEAR = 64  # steps whose buffers are looked through together
 
 
 def lifetimes(order: list[tuple[set[Buffer], set[Buffer]]]) -> dict[Buffer, tuple[int, int]]:
@@ -140,24 +139,19 @@ class Places:
 
     def __init__(self, base: int = 0) -> None:
         self.base = base
-        self.taken: dict[
-            int, list[tuple[int, int, int, int]]
-        ] = {}  # (start, end, first, last), by steps, `NEAR` of them together
+        self.taken: list[tuple[int, int, int, int]] = []  # (start, end, first, last)
         self.size = 0
 
     def take(self, b: Buffer, first: int, last: int, most: int | None = None) -> Any:
         """The lowest place for a buffer; None where it would end after `most`."""
         start, size = 0, bytes_of(b)
-        times = range(first // NEAR, last // NEAR + 1)
-        near = {p for time in times for p in self.taken.get(time, ()) if p[2] <= last and first <= p[3]}
-        for low, high, _, _ in sorted(near):
+        for low, high, _, _ in sorted(p for p in self.taken if p[2] <= last and first <= p[3]):
             if start + size <= low:
                 break
             start = max(start, high)
         if most is not None and start + size > most:
             return None
-        for time in times:
-            self.taken.setdefault(time, []).append((start, start + size, first, last))
+        self.taken.append((start, start + size, first, last))
         self.size = max(self.size, start + size)
         return self.base + start
 
