@@ -61,6 +61,7 @@ typedef struct {
     const i64 *from; /* places that are read */
     i64 *at;         /* places that are written */
     int sets;        /* whether values are put at places, the last one stays, or added */
+    int failed;
     i64 planes, size[2], places[2], kernel[2], stride[2], padding[2], dilation[2];
 } Pool;
 
@@ -398,15 +399,16 @@ static PyObject *py_max_pool(PyObject *self, PyObject *args) {
         fits = j.stride[d] > 0 && j.padding[d] >= 0 && j.dilation[d] > 0 && j.kernel[d] > 0 && j.size[d] > 0 &&
                (j.places[d] - 1) * j.stride[d] - j.padding[d] < j.size[d] && j.padding[d] <= (j.kernel[d] - 1) * j.dilation[d];
     }
-    if (fits) {
+    if (fits && j.size[0] < (1LL << 31) / j.size[1]) { /* places in a plane are counted in 32 bits */
         j.x = data(&a, 0);
         j.y = data(&a, 1);
         j.at = data(&a, 2);
-        i64 planes = extent(&a, 0, 0), each = j.places[0] * j.places[1] * j.kernel[0] * j.kernel[1];
+        i64 planes = j.planes = extent(&a, 0, 0), each = j.places[0] * j.places[1] * j.kernel[0] * j.kernel[1];
         share(functions(&a)->max_pool, planes, each > 16384 ? 1 : 16384 / (each ? each : 1) + 1, &j, threads);
-    }
+    } else
+        fits = 0;
     drop(&a);
-    return PyBool_FromLong(fits);
+    return j.failed ? PyErr_NoMemory() : PyBool_FromLong(fits);
 }
 
 /* scatter(x, places, y, sets, threads): y[plane, places] = x (sets) or += x for contiguous (planes, many), (planes, many) and (planes, length) */

@@ -16,6 +16,8 @@
  */
 typedef T N(Half) __attribute__((vector_size(VECTOR / 2), aligned(sizeof(T)), may_alias));
 typedef T N(Quarter) __attribute__((vector_size(VECTOR / 4 < 8 ? 8 : VECTOR / 4), aligned(sizeof(T)), may_alias));
+typedef SAME_SIZE N(Bits) __attribute__((vector_size(VECTOR)));
+typedef SAME_SIZE N(Places) __attribute__((vector_size(VECTOR), aligned(sizeof(T)), may_alias));
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 #define QUARTER ((i64)(sizeof(N(Quarter)) / sizeof(T)))
 #define PANEL (3 * WIDTH)
@@ -368,13 +370,12 @@ INLINE void N(turn_block)(const T *from, i64 ldf, T *to, i64 ldt) {
         for (i64 q = 0; q < WIDTH; q++)
             to[q * ldt + r] = from[r * ldf + q];
 #else
-    typedef SAME_SIZE N(Places) __attribute__((vector_size(VECTOR)));
     N(Vector) v[VECTOR / sizeof(T)];
     for (int r = 0; r < WIDTH; r++)
         v[r] = *(const N(Vector) *)(from + r * ldf);
 #define STAGE(half)                                                             \
     if (half < WIDTH) {                                                         \
-        N(Places) low, high;                                                    \
+        N(Bits) low, high;                                                      \
         for (int q = 0; q < WIDTH; q++) {                                       \
             low[q] = q & half ? WIDTH + q - half : q;                           \
             high[q] = q & half ? WIDTH + q : q + half;                          \

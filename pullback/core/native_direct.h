@@ -112,8 +112,6 @@ static void N(direct_block)(Gather *j, const Part *part, const Block *k, i64 gro
 }
 
 /* ---- gradients of weights: all columns of a group for some rows, each a sum in every place of a vector */
-typedef SAME_SIZE N(Bits) __attribute__((vector_size(VECTOR)));
-
 #define DOT(MANY)                                                                                                                    \
     static void N(dot##MANY)(const T *g, const Run *run, const Run *end, const T *box, const i64 *taps, i64 left, int adds, T *sum) { \
         N(Vector) s[MANY];                                                                                                           \

@@ -110,16 +110,6 @@ def arrays(c: Sizes, kind, seed: int) -> list:
     return [source.standard_normal(shape).astype(kind) for shape in c.shapes]
 
 
-@pytest.fixture(params=[0, 1, 2], ids=["any machine", "avx2", "avx512"])
-def instructions(request):
-    kernels = network.kernels()
-    before = kernels.instructions(request.param)
-    if kernels.instructions(-1) != request.param:
-        pytest.skip("this machine does not have them")
-    yield
-    kernels.instructions(before)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     sizes(),

@@ -82,10 +82,15 @@ def test_convolution(monkeypatch, name, kind, turned):
 
 @KINDS
 @pytest.mark.parametrize(
-    "rest", [((2, 2), (2, 2), (0, 0), (1, 1), False), ((3, 3), (2, 2), (1, 1), (1, 1), True), ((3, 2), (1, 2), (1, 0), (2, 1), False)]
+    "rest",
+    [
+        ((2, 2), (2, 2), (0, 0), (1, 1), False), ((3, 3), (2, 2), (1, 1), (1, 1), True), ((3, 2), (1, 2), (1, 0), (2, 1), False),
+        ((5, 4), (3, 3), (2, 2), (1, 1), False), ((2, 5), (1, 1), (1, 2), (1, 3), True),
+    ],
 )  # fmt: skip
-def test_max_pool(monkeypatch, kind, rest):
-    x = np.round(numbers(3, 4, 11, 13, kind=kind), 1)  # with equal maxima
+@pytest.mark.parametrize("size", [(11, 13), (9, 40), (8, 600)])
+def test_max_pool(monkeypatch, instructions, kind, rest, size):
+    x = np.round(numbers(3, 4, *size, kind=kind), 1)  # with equal maxima
     x[0, 0, :4, :4], x[1, 1, 5, 5], x[1, 1, 6, 6] = -np.inf, np.nan, np.nan
     (values, places), (wanted, wanted_places) = both(monkeypatch, lambda: max_pool.max_pool(np, x, *rest))
     np.testing.assert_array_equal(values, wanted)
