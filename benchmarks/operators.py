@@ -51,7 +51,7 @@ def _recording(found: dict[str, Any]) -> dict[str, Any]:
 
     def gradients(result: Any) -> Any:
         result = result[0] if isinstance(result, (tuple, list)) else result
-        return t._autograd.grad(result, leaves, t.ones_like(result), allow_unused=True)
+        return t.autograd.grad(result, leaves, t.ones_like(result), allow_unused=True)
 
     return {**found, "gradients": gradients}
 

@@ -75,6 +75,37 @@ static void N(by_panel)(const Walk *w, i64 rows, i64 vectors, const T *a, const 
     }
 }
 
+/* A square of numbers, as wide as a vector, turned. */
+INLINE void N(turn_block)(const T *from, i64 ldf, T *to, i64 ldt) {
+#ifdef __clang__
+    for (i64 r = 0; r < WIDTH; r++)
+        for (i64 q = 0; q < WIDTH; q++)
+            to[q * ldt + r] = from[r * ldf + q];
+#else
+    N(Vector) v[VECTOR / sizeof(T)];
+    for (int r = 0; r < WIDTH; r++)
+        v[r] = *(const N(Vector) *)(from + r * ldf);
+#define STAGE(half)                                                             \
+    if (half < WIDTH) {                                                         \
+        N(Bits) low, high;                                                      \
+        for (int q = 0; q < WIDTH; q++) {                                       \
+            low[q] = q & half ? WIDTH + q - half : q;                           \
+            high[q] = q & half ? WIDTH + q : q + half;                          \
+        }                                                                       \
+        for (int r = 0; r < WIDTH; r++)                                         \
+            if (!(r & half)) {                                                  \
+                const N(Vector) a = v[r], b = v[r + half < WIDTH ? r + half : r]; \
+                v[r] = __builtin_shuffle(a, b, low);                            \
+                v[r + half < WIDTH ? r + half : r] = __builtin_shuffle(a, b, high); \
+            }                                                                   \
+    }
+    STAGE(8) STAGE(4) STAGE(2) STAGE(1)
+#undef STAGE
+    for (int r = 0; r < WIDTH; r++)
+        *(N(Vector) *)(to + r * ldt) = v[r];
+#endif
+}
+
 /* ---- boxes: what a block reads, with its border */
 typedef struct {
     const T *p;           /* the number that the first tap reads at the first place, of the first channel */
@@ -150,8 +181,58 @@ INLINE void N(fill_row)(const Gather *j, const Part *p, const N(Box) *box, const
     }
 }
 
+/* The same row of as many channels as a vector holds, which lie side by side in the source. */
+static void N(fill_rows)(const Gather *j, const Part *p, const N(Box) *box, const T *from, T *to) {
+    T turned[VECTOR / sizeof(T) * (VECTOR / sizeof(T))];
+    i64 s = j->stride[2], step = j->step[4] * s, width = box->phase;
+    for (i64 r = 0; r < s; r++, to += width) {
+        if (r < 64 && !(p->phases >> r & 1))
+            continue;
+        i64 x = box->from[2] + r, low = least(x < 0 ? parts_of(-x, s) : 0, width);
+        i64 high = most(low, least(j->size[2] > x ? parts_of(j->size[2] - x, s) : 0, width));
+        const T *at = from + x * j->step[4];
+        for (i64 c = 0; c < WIDTH; c++) {
+            for (i64 q = 0; q < low; q++)
+                to[c * box->channel + q] = 0;
+            for (i64 q = high; q < width; q++)
+                to[c * box->channel + q] = 0;
+        }
+        i64 q = low;
+        for (; q + WIDTH <= high; q += WIDTH)
+            N(turn_block)(at + q * step, step, to + q, box->channel);
+        for (i64 k = q; k < high; k++) {
+            const N(Vector) pixel = *(const N(Vector) *)(at + k * step);
+            for (i64 c = 0; c < WIDTH; c++)
+                turned[c * WIDTH + k - q] = pixel[c];
+        }
+        for (i64 c = 0; c < WIDTH && q < high; c++)
+            for (i64 k = q; k < high; k++)
+                to[c * box->channel + k] = turned[c * WIDTH + k - q];
+    }
+}
+
+/* Boxes of as many channels as vectors hold; how many that are. */
+static i64 N(fill_together)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, i64 first, i64 channels, T *to) {
+    if (j->step[1] != 1 || j->step[4] == 1)
+        return 0;
+    i64 c = 0;
+    for (; c + WIDTH <= channels; c += WIDTH, to += (WIDTH - 1) * box->channel)
+        for (i64 n = k->image; n < k->image + k->images; n++)
+            for (i64 z = box->from[0]; z < box->from[0] + box->size[0]; z++)
+                for (i64 y = box->from[1]; y < box->from[1] + box->size[1]; y++, to += box->row[1]) {
+                    if (z >= 0 && z < j->size[0] && y >= 0 && y < j->size[1])
+                        N(fill_rows)(j, p, box, X(source) + n * j->step[0] + first + c + z * j->step[2] + y * j->step[3], to);
+                    else
+                        for (i64 m = 0; m < WIDTH; m++)
+                            memset(to + m * box->channel, 0, sizeof(T) * (size_t)box->row[1]);
+                }
+    return c;
+}
+
 static void N(fill_box)(const Gather *j, const Part *p, const Block *k, const N(Box) *box, i64 first, i64 channels, T *to) {
-    for (i64 c = first; c < first + channels; c++)
+    i64 done = N(fill_together)(j, p, k, box, first, channels, to);
+    to += done * box->channel;
+    for (i64 c = first + done; c < first + channels; c++)
         for (i64 n = k->image; n < k->image + k->images; n++)
             for (i64 z = box->from[0]; z < box->from[0] + box->size[0]; z++)
                 for (i64 y = box->from[1]; y < box->from[1] + box->size[1]; y++, to += box->row[1]) {
@@ -271,12 +352,39 @@ INLINE void N(put)(const Gather *j, T *to, T bias, const Run *run, const Run *en
     }
 }
 
+/* Some places of as many rows of the result as a vector holds, which lie side by side there; rows of a tile are `apart`. */
+INLINE void N(put_together)(const Gather *j, T *to, const N(Vector) bias, const T *from, i64 apart, i64 n) {
+    T turned[VECTOR / sizeof(T) * (VECTOR / sizeof(T))];
+    for (i64 q = 0; q < n; q += WIDTH) {
+        N(turn_block)(from + q, apart, turned, WIDTH);
+        for (i64 k = 0; k < least(n - q, WIDTH); k++)
+            *(N(Vector) *)(to + (q + k) * j->to_step[4]) = *(const N(Vector) *)(turned + k * WIDTH) + bias;
+    }
+}
+
+INLINE N(Vector) N(biases)(const Gather *j, i64 row) {
+    N(Vector) found = {0};
+    for (i64 q = 0; q < WIDTH && j->bias; q++)
+        found[q] = X(bias)[(row + q) * j->bias_step];
+    return found;
+}
+
+/* Whether rows of the result lie side by side, from one on as many as a vector holds. */
+INLINE int N(row_vector)(const Gather *j, i64 m, i64 rows) { return j->to_step[1] == 1 && j->to_step[4] != 1 && m + WIDTH <= rows; }
+
 #include "native_direct.h"
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 
 /* ---- results and gradients of inputs */
 static void N(emit)(const Gather *j, const Runs *runs, T *to, i64 group, i64 first, i64 rows, const T *c) {
-    for (i64 m = 0; m < rows; m++) {
+    i64 m = 0;
+    for (; N(row_vector)(j, m, rows); m += WIDTH) {
+        i64 row = group * j->rows + first + m;
+        const N(Vector) b = N(biases)(j, row);
+        for (const Run *run = runs->out; run < runs->out + runs->outs; run++)
+            N(put_together)(j, to + row + run->from, b, c + (run->to / PANEL * rows + m) * PANEL + run->to % PANEL, PANEL, run->length);
+    }
+    for (; m < rows; m++) {
         i64 row = group * j->rows + first + m;
         T b = j->bias ? X(bias)[row * j->bias_step] : 0;
         for (const Run *run = runs->out, *end = run, *last = run + runs->outs; run < last; run = end) {
@@ -364,36 +472,6 @@ static void N(gather_part)(long begin, long end, void *const *given) {
 }
 
 /* ---- gradients of weights */
-INLINE void N(turn_block)(const T *from, i64 ldf, T *to, i64 ldt) {
-#ifdef __clang__
-    for (i64 r = 0; r < WIDTH; r++)
-        for (i64 q = 0; q < WIDTH; q++)
-            to[q * ldt + r] = from[r * ldf + q];
-#else
-    N(Vector) v[VECTOR / sizeof(T)];
-    for (int r = 0; r < WIDTH; r++)
-        v[r] = *(const N(Vector) *)(from + r * ldf);
-#define STAGE(half)                                                             \
-    if (half < WIDTH) {                                                         \
-        N(Bits) low, high;                                                      \
-        for (int q = 0; q < WIDTH; q++) {                                       \
-            low[q] = q & half ? WIDTH + q - half : q;                           \
-            high[q] = q & half ? WIDTH + q : q + half;                          \
-        }                                                                       \
-        for (int r = 0; r < WIDTH; r++)                                         \
-            if (!(r & half)) {                                                  \
-                const N(Vector) a = v[r], b = v[r + half < WIDTH ? r + half : r]; \
-                v[r] = __builtin_shuffle(a, b, low);                            \
-                v[r + half < WIDTH ? r + half : r] = __builtin_shuffle(a, b, high); \
-            }                                                                   \
-    }
-    STAGE(8) STAGE(4) STAGE(2) STAGE(1)
-#undef STAGE
-    for (int r = 0; r < WIDTH; r++)
-        *(N(Vector) *)(to + r * ldt) = v[r];
-#endif
-}
-
 static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i64 columns, i64 first, i64 rows, int adds, Room *room) {
     N(Box) box;
     const Part *p = j->part;

@@ -103,12 +103,20 @@ static void N(direct_block)(Gather *j, const Part *part, const Block *k, i64 gro
             N(direct_rows)(j, p, &box, &room->runs, at, channels, a, rows, start > 0, c + (p - part) * rows * room->runs.count * WIDTH);
     }
     const Run *out = room->runs.out, *last = out + room->runs.count;
-    for (const Part *p = part; p < end; p++)
-        for (i64 m = 0; m < rows; m++, c += room->runs.count * WIDTH) {
+    for (const Part *p = part; p < end; p++) {
+        i64 m = 0, each = room->runs.count * WIDTH;
+        T *to = X(to) + p->start + k->image * j->to_step[0];
+        for (; N(row_vector)(j, m, rows); m += WIDTH, c += WIDTH * each) {
             i64 row = group * j->rows + first + m;
-            T *to = X(to) + p->start + k->image * j->to_step[0] + row * j->to_step[1];
-            N(put)(j, to, j->bias ? X(bias)[row * j->bias_step] : 0, out, last, c, WIDTH);
+            const N(Vector) b = N(biases)(j, row);
+            for (i64 r = 0; r < room->runs.count; r++)
+                N(put_together)(j, to + row + out[r].from, b, c + r * WIDTH, each, out[r].length);
         }
+        for (; m < rows; m++, c += each) {
+            i64 row = group * j->rows + first + m;
+            N(put)(j, to + row * j->to_step[1], j->bias ? X(bias)[row * j->bias_step] : 0, out, last, c, WIDTH);
+        }
+    }
 }
 
 /* ---- gradients of weights: all columns of a group for some rows, each a sum in every place of a vector */

@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from ..core.geometry import is_channels_last
 from ..core.threads import native_pool, thread_count
 from . import blas
 
@@ -121,19 +122,28 @@ def described(
     return (what, int(double), images, channels, outputs, groups, *spatial_sizes, *numbers, *steps, shift)
 
 
-def convolution(x, w, bias, stride, padding, dilation, groups: int, places: Sequence[int]):
-    """x convolved with w, plus bias, or None."""
+def room(shape: tuple, kind, like: Sequence):
+    """An array for a result: channels-last where one of some arrays is, else row-major."""
+    if len(shape) in (4, 5) and any(not a.flags.c_contiguous and is_channels_last(a.shape, a.strides) for a in like):
+        return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), kind), -1, 1)
+    return np.empty(shape, kind)
+
+
+def convolution(x, w, bias, stride, padding, dilation, groups: int, places: Sequence[int], like: Sequence = ()):
+    """x convolved with w, plus bias, or None. The result lies as `room` says, of `like` or of x and w."""
     if not convolves(x, w, bias):
         return None
-    y = np.empty((x.shape[0], w.shape[0], *places), x.dtype)
+    y = room((x.shape[0], w.shape[0], *places), x.dtype, like or (x, w))
     return y if _convolve(FORWARD, x, w, y, bias, stride, padding, dilation, groups) else None
 
 
-def convolution_input(g, w, size: Sequence[int], stride, padding, dilation, groups: int, bias=None):
+def convolution_input(
+    g, w, size: Sequence[int], stride, padding, dilation, groups: int, bias=None, like: Sequence = ()
+):
     """The gradient of x, or what a transposed convolution gives, plus bias; or None."""
     if not convolves(g, w, bias):
         return None
-    dx = np.empty((g.shape[0], w.shape[1] * groups, *size), g.dtype)
+    dx = room((g.shape[0], w.shape[1] * groups, *size), g.dtype, like or (g, w))
     return dx if _convolve(TO_INPUT, dx, w, g, bias, stride, padding, dilation, groups) else None
 
 

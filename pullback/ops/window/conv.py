@@ -47,10 +47,7 @@ def _convolution(xp: Any, x: Array, w: Array, bias: Array | None, *attributes) -
     stride, padding, dilation, _ = settings(w.ndim, stride, padding, dilation, extra)
     if not transposed:
         return kernels.convolution(xp, x, w, bias, stride, padding, dilation, groups)
-    y = kernels.convolution_input(xp, widen(x), w, shape[2:], stride, padding, dilation, groups)
-    if bias is not None:
-        y += widen(bias).reshape((-1,) + (1,) * len(stride))
-    return narrow_to(y, x.dtype)
+    return kernels.convolution_input(xp, x, w, shape[2:], stride, padding, dilation, groups, bias)
 
 
 def _convolution_backward(xp: Any, g: Array, x: Array, w: Array, bias_sizes, *rest) -> tuple:
@@ -60,10 +57,10 @@ def _convolution_backward(xp: Any, g: Array, x: Array, w: Array, bias_sizes, *re
     shared = (stride, padding, dilation, groups)
     gx = gw = gb = None
     if want_x and transposed:
-        gx = kernels.convolution(xp, g, _conj(xp, w), None, *shared)
+        gx = kernels.convolution(xp, g, _conj(xp, w), None, *shared, like=(x, w))
         gx = gx[(..., *(slice(n) for n in x.shape[2:]))]  # output padding can make room for more positions
     elif want_x:
-        gx = kernels.convolution_input(xp, g, _conj(xp, w), x.shape[2:], *shared)
+        gx = kernels.convolution_input(xp, g, _conj(xp, w), x.shape[2:], *shared, like=(x, w))
     if want_w:
         near, far = (_conj(xp, x), g) if transposed else (g, _conj(xp, x))
         gw = kernels.convolution_weight(xp, near, far, w.shape[2:], *shared)

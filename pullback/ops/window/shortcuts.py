@@ -1,7 +1,7 @@
 """The plain cases of convolution and max pooling, computed without the general path.
 
 Each function takes the arguments of a public call and gives the result, or None where something listens, dtypes differ, memory
-is not row-major, there is no kernel in C or an argument is wrong: then the general path decides, and raises what there is to
+to pool is not row-major, there is no kernel in C or an argument is wrong: then the general path decides, and raises what there is to
 raise. What follows from sizes and attributes alone is worked out once for each set of them.
 """
 
@@ -70,7 +70,7 @@ def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
     if bias is not None and (bias.__class__ not in PLAIN or bias._keys or bias.dtype is not x.dtype):
         return None
     a, f = x._array, w._array
-    if f.ndim not in (3, 4, 5) or a.dtype not in network.FLOATS or not a.flags.c_contiguous or not f.flags.c_contiguous:
+    if f.ndim not in (3, 4, 5) or a.dtype not in network.FLOATS:
         return None
     kernels = network.kernels()
     key = (_ints(stride), _ints(padding), _ints(dilation))
@@ -79,7 +79,7 @@ def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
     plan = _plan(a.shape, f.shape, None if bias is None else bias._array.shape, *key, groups)
     if plan is None:
         return None
-    y = np.empty(plan.shape, a.dtype)
+    y = network.room(plan.shape, a.dtype, (a, f))
     images = [network.spatial(m) for m in (a, f, y)]
     shift = None if bias is None else bias._array
     if not kernels.convolve(network.FORWARD, *images, shift, plan.numbers, groups, thread_count()):

@@ -191,3 +191,22 @@ def test_padding_that_no_size_can_hold(name):
     function = getattr(torch.nn.functional, name)
     with pytest.raises(RuntimeError, match="expected padding to be at most 4611686018427387903"):
         function(torch.ones(1, 2, 5), torch.ones(2, 2, 3), padding=2**63 - 5)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("turned", list(product((False, True), repeat=3)))
+def test_results_lie_as_tensors_without_data_say(transposed, turned):
+    """Channels-last where input or weight is, whatever the gradient that comes in is like."""
+    x, w, g = [
+        t.contiguous(memory_format=torch.channels_last) if last else t
+        for t, last in zip((torch.randn(2, 4, 6, 7), torch.randn(4, 4, 3, 3), torch.randn(2, 4, 6, 7)), turned)
+    ]
+    attributes = ([1, 1], [1, 1], [1, 1], transposed, [0, 0], 1)
+
+    def run(device):
+        given = [t.to(device) for t in (x, w, g)]
+        y = torch.ops.aten.convolution(*given[:2], None, *attributes)
+        back = torch.ops.aten.convolution_backward(given[2], *given[:2], [4], *attributes, [True, True, True])
+        return [t.stride() for t in (y, *back)]
+
+    assert run("cpu") == run("meta")

@@ -36,14 +36,18 @@ MERGE_BELOW = 256  # with fewer positions per image than this, 1x1 products run 
 
 
 def convolution(
-    xp: Any, x: Array, w: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Array:
-    """y = x convolved with w (cross-correlation, as everywhere in deep learning), plus bias."""
+    xp: Any, x: Array, w: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int,
+    like: tuple = (),
+) -> Array:  # fmt: skip
+    """y = x convolved with w (cross-correlation, as everywhere in deep learning), plus bias. It may lie channels-last where one of the arrays
+    `like` does (if none are given, x or w)."""
     dtype, kernel = x.dtype, w.shape[2:]
     out = tuple(map(conv_size, x.shape[2:], kernel, stride, padding, dilation))
     x, w = widen(x), widen(w)
     if xp is numpy and x.size and w.size and prod(out):
-        y = network.convolution(x, w, None if bias is None else widen(bias), stride, padding, dilation, groups, out)
+        y = network.convolution(
+            x, w, None if bias is None else widen(bias), stride, padding, dilation, groups, out, like
+        )
         if y is not None:
             return narrow_to(y, dtype)
     x = bordered(xp, x, padding, padding)
@@ -71,25 +75,27 @@ def _shifted(y: Array, bias: Array | None) -> Array:
 
 
 def convolution_input(
-    xp: Any, g: Array, w: Array, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Array:
-    """What meets x, of spatial `size`: the transposed convolution of g with w."""
+    xp: Any, g: Array, w: Array, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int,
+    bias: Array | None = None, like: tuple = (),
+) -> Array:  # fmt: skip
+    """What meets x, of spatial `size`: the transposed convolution of g with w, plus bias. It may lie channels-last, as in `convolution`."""
     dtype, channels = g.dtype, w.shape[1] * groups
     g, w = widen(g), widen(w)
     if not g.size or not w.size:
-        return xp.zeros((g.shape[0], channels, *size), dtype)
+        return narrow_to(_shifted(xp.zeros((g.shape[0], channels, *size), g.dtype), bias), dtype)
     if xp is numpy:
-        gx = network.convolution_input(g, w, size, stride, padding, dilation, groups)
+        shift = None if bias is None else widen(bias)
+        gx = network.convolution_input(g, w, size, stride, padding, dilation, groups, shift, like)
         if gx is not None:
             return narrow_to(gx, dtype)
     if groups > 1 and w.shape[1] == 1:
         reach = [n + 2 * p for n, p in zip(size, padding)]
         gx = _uncovered(depthwise.backward_input(xp, g, w, channels, reach, stride, dilation), size, padding)
     elif all(s == 1 for s in stride) and 2 * channels > g.shape[1]:
-        return narrow_to(_flipped(xp, g, w, size, padding, dilation, groups), dtype)
+        return narrow_to(_shifted(_flipped(xp, g, w, size, padding, dilation, groups), bias), dtype)
     else:
         gx = _uncovered(_by_scatter(xp, g, w, size, stride, padding, dilation, groups), size, padding)
-    return narrow_to(xp.ascontiguousarray(gx), dtype)
+    return narrow_to(_shifted(xp.ascontiguousarray(gx), bias), dtype)
 
 
 def convolution_weight(
