@@ -13,6 +13,19 @@ class OutOfMemoryError(RuntimeError):
     """
 
 
+class HostMemoryError(RuntimeError, MemoryError):
+    """This machine has not the memory that a result takes; programs that catch either class find it."""
+
+
+def no_memory(error: MemoryError) -> MemoryError:
+    """The error that says, as PyTorch's allocator does, what could not be allocated."""
+    if isinstance(error, HostMemoryError):
+        return error
+    count = getattr(error, "_total_size", None)
+    asked = f"you tried to allocate {count} bytes. " if count is not None else ""
+    return HostMemoryError(f"DefaultCPUAllocator: can't allocate memory: {asked}Error code 12 (Cannot allocate memory)")
+
+
 class AcceleratorError(RuntimeError):
     """A device reported an error.
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from . import device as devices
 from .arrays import assign, library, library_of, strided, to_device, to_host
+from .errors import no_memory
 from .geometry import Geometry, contiguous_strides
 from .modes import process
 from .symbolic import likely
@@ -95,6 +97,16 @@ def span_bytes(shape, stride, offset: int, itemsize: int) -> int:
     return (offset + 1 + sum((s - 1) * st for s, st in zip(shape, stride, strict=True))) * itemsize
 
 
+def check_addressable(shape: tuple, stride: tuple | None, itemsize: int) -> None:
+    """Refuse sizes whose elements no 64 bits count."""
+    if 0 in shape and any(prod(n or 1 for n in shape[d:]) * itemsize >= 2**63 for d in range(1, len(shape))):
+        raise RuntimeError("Stride calculation overflowed")
+    strides = contiguous_strides(shape) if stride is None else stride
+    if span_bytes(shape, strides, 0, itemsize) >= 2**63:
+        with_strides = "" if stride is None else f" and strides={list(stride)}"
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}{with_strides}")
+
+
 def window(storage: Storage, dtype, shape: tuple, stride: tuple, offset: int):
     """The array that reads `storage` as `shape` with `stride` (in elements) from `offset`."""
     if storage.buffer is None:
@@ -136,6 +148,8 @@ def check_bounds(storage: Storage, shape, stride, offset: int, itemsize: int) ->
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     need = span_bytes(shape, stride, offset, itemsize)
+    if need >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(stride)}")
     if need > storage.length:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
@@ -227,7 +241,12 @@ class StorageBase(Storage):
         if storage.buffer is None:
             storage.length = nbytes
             return self
-        fresh = library_of(storage.buffer).zeros(nbytes, np.uint8)
+        if nbytes >= 2**63:
+            raise RuntimeError("Storage size calculation overflowed")
+        try:
+            fresh = library_of(storage.buffer).zeros(nbytes, np.uint8)
+        except MemoryError as error:
+            raise no_memory(error) from None
         keep = min(nbytes, storage.length)
         fresh[:keep] = storage.buffer[:keep]
         storage.replace_buffer(fresh, nbytes, only)

@@ -208,7 +208,7 @@ class _FractionalMaxPool(Module):
         if (isinstance(kernel_size, int) and kernel_size <= 0) or (
             isinstance(kernel_size, (tuple, list)) and not all(k > 0 for k in kernel_size)
         ):
-            raise ValueError(f"kernel_size must greater than zero, but got {kernel_size}")
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         self.kernel_size = self.size(kernel_size)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)

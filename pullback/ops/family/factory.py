@@ -15,8 +15,10 @@ from ...core import device as devices
 from ...core.arrays import library
 from ...core.device import indexed
 from ...core.dtype import computable
+from ...core.errors import no_memory
 from ...core.modes import ambient
 from ...core.objects import make_tensor
+from ...core.storage import check_addressable
 from ...core.tensor import wrap, wrap_meta
 from ..system.calls import export_operator
 from ..system.declaration import NONDIFFERENTIABLE, REQUIRED, Declaration
@@ -58,12 +60,22 @@ class Factory(Family):
         device = self.device(op, args)
         spec = self.meta(op, args)
         if device is devices.cpu and spec.dtype.numpy is not None:
-            return make_tensor(op.kernel(np, spec, *args), spec.dtype)
+            return self._on_host(op, spec, args)
         device = indexed(device)
         computable(spec.dtype, device)
         if device is devices.meta:
             return wrap_meta(spec.shape, spec.dtype, spec.stride)
         return wrap(op.kernel(library(device), spec, *args), spec.dtype, device)
+
+    @staticmethod
+    def _on_host(op: Operator, spec: Spec, args: tuple):
+        try:
+            return make_tensor(op.kernel(np, spec, *args), spec.dtype)
+        except MemoryError as error:
+            raise no_memory(error) from None
+        except ValueError:
+            check_addressable(spec.shape, spec.stride, spec.dtype.itemsize)
+            raise
 
     def run_meta(self, op: Operator, args: tuple):
         return self.execute(op, args)

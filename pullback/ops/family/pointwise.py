@@ -22,6 +22,7 @@ from ...core.arrays import LARGE, can_split, keep_freed_memory, library, run_chu
 from ...core.device import cpu
 from ...core.dtype import INT, dtype
 from ...core.elements import over_rows
+from ...core.errors import no_memory
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.layers import above
 from ...core.promotion import result_type, to_float
@@ -354,6 +355,13 @@ def _align(t: Tensor, dim: int, rank: int) -> Tensor:
 
 def run_kernel(op: Operator, xp, values: list, result: np.dtype):
     """The kernel over whole arrays, or over pieces of large ones on several threads."""
+    try:
+        return _run_kernel(op, xp, values, result)
+    except MemoryError as error:
+        raise no_memory(error) from None
+
+
+def _run_kernel(op: Operator, xp, values: list, result: np.dtype):
     arrays = [v for v in values if isinstance(v, np.ndarray) and v.ndim] if xp is np else []
     largest = max((a.size for a in arrays), default=0)
     if largest >= LARGE:

@@ -13,7 +13,7 @@ from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
 from ...core.node import own_autograd
 from ...core.promotion import result_type
 from ...core.shared_memory import share
-from ...core.storage import UntypedStorage, check_bounds, span_bytes, storage_of, window
+from ...core.storage import UntypedStorage, check_addressable, check_bounds, span_bytes, storage_of, window
 from ...core.tensor import (
     DISPATCH_SUBCLASS,
     FAKE,
@@ -110,6 +110,7 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
         raise RuntimeError("Unsupported memory format Preserve")
     if memory_format is None and shape == self._array.shape:
         return self  # as it is, whatever its strides
+    check_addressable(shape, None, self.dtype.itemsize)
     resize(self, shape, None if memory_format is None else format_strides(shape, memory_format))
     bump(self)
     return self

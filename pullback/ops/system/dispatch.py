@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ...core import modes
 from ...core.calls import history
+from ...core.errors import no_memory
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import UNTRACKED_VIEW, View, requires_grad
@@ -93,7 +94,10 @@ def _plain(op: Operator, args: tuple, recorded: int):
     family = op.family
     out = None if op.native is None else op.native(args)
     if out is None:
-        out = family.execute_plain(op, args)
+        try:
+            out = family.execute_plain(op, args)
+        except MemoryError as error:
+            raise no_memory(error) from None
         if family.is_view:
             mark_views(op, out, args)
     elif out.__class__ is tuple:

@@ -11,6 +11,7 @@ from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core.arrays import library
+from ...core.errors import no_memory
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import CONJ, CUDA, FAKE, INFERENCE_TENSOR, LAYOUTS, META, NEG, TRANSFORMED, Tensor, wrap
@@ -34,7 +35,10 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     elif keys & CUDA:
         out = execute_on_device(op, args)
     else:
-        out = op.family.execute(op, args)
+        try:
+            out = op.family.execute(op, args)
+        except MemoryError as error:
+            raise no_memory(error) from None
     if ambient.mode & modes.INFERENCE and not (
         op.is_view and not keys & INFERENCE_TENSOR
     ):  # a view is what its base is

@@ -140,6 +140,7 @@ def _declare_adaptive(spatial: int) -> Operator:
     backward = operator(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
         kernel=kernel_backward,
+        check=lambda g, self: pool_shape.adaptive_avg_backward(spatial, g.shape, self.shape),
         strides=like(1) if laid_out else None,
         meta=lambda grad_output, self: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, grad_output_shape: dispatch(forward, (g, tuple(grad_output_shape[-spatial:])))},

@@ -59,6 +59,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
 
     def kernel_backward(xp, g, x, size, stride, padding, dilation, ceil, indices):
         w = pool_shape.regular(name, x.shape, spatial, size, stride, padding, dilation, ceil)
+        pool_shape.regular_backward(g.shape, x.shape, indices.shape, w.out)
         disjoint = all(s > (k - 1) * d for s, k, d in zip(w.stride, w.kernel, w.dilation))
         return _scatter(xp, g, x.shape, indices, spatial, disjoint)
 
@@ -208,6 +209,7 @@ def _declare_adaptive(spatial: int) -> Operator:
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
         strides=like(1) if spatial == 2 else None,
         kernel=lambda xp, g, x, indices: _scatter(xp, g, x.shape, indices, spatial),
+        check=lambda g, self, indices: pool_shape.max_backward(spatial, g.shape, self.shape, indices.shape),
         meta=lambda grad_output, self, indices: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, indices: gather_at(g, indices, spatial)},
         vmap=fold_batch(lambda: backward, spatial),
@@ -232,7 +234,7 @@ def adaptive_max_pool1d(self, output_size):
         raise RuntimeError(
             f"adaptive_max_pool1d() argument 'output_size' should contain one int (got {len(output_size)})"
         )
-    if self.shape[-1] == 0:
+    if 0 in self.shape:
         pool_shape.adaptive("adaptive_max_pool1d", self.shape, 1, output_size)
     values, indices = dispatch(adaptive_max_pool2d, (self.unsqueeze(-2), (1, *output_size)))
     return values.squeeze(-2), indices.squeeze(-2)
@@ -246,6 +248,7 @@ def _declare_fractional(spatial: int) -> Operator:
     def kernel(xp, x, size, out, samples):
         require(f"{name}_out_frame", x.dtype, FLOAT)
         pool_shape.fractional(function, x.shape, spatial, size, out)
+        pool_shape.fractional_samples(x.shape, spatial, samples.shape)
         result = kernels.fractional_max_pool(xp, as_images(x, spatial), size, out, samples)
         return tuple(like_lead(m, x, spatial) for m in result)
 
@@ -269,6 +272,7 @@ def _declare_fractional(spatial: int) -> Operator:
         f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] output_size, Tensor indices) "
         "-> Tensor",
         kernel=lambda xp, g, x, size, out, indices: _scatter(xp, g, x.shape, indices, spatial),
+        check=lambda g, self, size, out, indices: pool_shape.fractional_backward(spatial, g.shape, self.shape, out),
         meta=lambda grad_output, self, *rest: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, indices: gather_at(g, indices, spatial)},
         vmap=fold_batch(lambda: backward, spatial),

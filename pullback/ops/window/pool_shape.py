@@ -142,7 +142,7 @@ def adaptive(function: str, shape: tuple, spatial: int, size: tuple) -> tuple:
         result = (*shape[:-spatial], *size)
         negative = next(s for s in size if s < 0)
         raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {listed(result)}")
-    for i in range(len(shape) - spatial - (function != "adaptive_avg_pool2d" and "max" not in function), len(shape)):
+    for i in range(len(shape) - spatial - (function != "adaptive_avg_pool2d"), len(shape)):
         if i > 0 and shape[i] == 0:
             raise RuntimeError(
                 f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
@@ -153,13 +153,81 @@ def adaptive(function: str, shape: tuple, spatial: int, size: tuple) -> tuple:
 
 def fractional(function: str, shape: tuple, spatial: int, kernel: tuple, out: tuple) -> tuple:
     """The spatial size of a fractional pool's result."""
+    for name, value in (("kernel_size", kernel), ("output_size", out)):
+        if len(value) != spatial:
+            ints = "tuple of Ints" if spatial == 2 else "tuple of three Ints"
+            raise RuntimeError(f"fractional_max_pool{spatial}d: {name} must either be a single Int or {ints}")
     if len(shape) not in (spatial + 1, spatial + 2):
         raise RuntimeError(f"{function}: Expected {spatial + 1}D or {spatial + 2}D tensor, but got: {listed(shape)}")
+    for i in range(len(shape) - spatial - 1, len(shape)):
+        if shape[i] == 0:
+            raise RuntimeError(
+                f"{function}: Expected input to have non-zero size for non-batch dimensions, but got{listed(shape)} with "
+                f"dimension {i} being empty."
+            )
     names = ("time", "height", "width")[-spatial:]
     for name, n, k, o in zip(names, shape[-spatial:], kernel, out):
         if o + k - 1 > n - (spatial == 3):
             raise RuntimeError(f"{function}: pool {name} {k} too large relative to input {name} {n}")
     return tuple(out)
+
+
+def fractional_samples(shape: tuple, spatial: int, samples: tuple) -> None:
+    """Refuse draws that do not give every plane of an input its windows."""
+    images, channels = (1 if len(shape) == spatial + 1 else shape[0]), shape[-spatial - 1]
+    if len(samples) != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {len(samples)}")
+    if samples[0] < images:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples[1] != channels:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples[2] != spatial:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {spatial}; got {samples[2]}.")
+
+
+def fractional_backward(spatial: int, grad: tuple, shape: tuple, out: tuple) -> None:
+    """Refuse a gradient of another shape than a fractional pool's result."""
+    expected = (*shape[:-spatial], *out)
+    if tuple(grad) == expected:
+        return
+    if spatial == 2:
+        raise RuntimeError("fractional_max_pool2d_backward(): gradOutput sizes unexpected")
+    names = ("time", "height", "width")
+    wrong = next((n for n, a, b in zip(names, grad[-3:], out, strict=False) if a != b), "sizes")
+    raise RuntimeError(f"fractional_max_pool3d_backward_out(): gradOutput {wrong} unexpected")
+
+
+def max_backward(spatial: int, grad: tuple, shape: tuple, indices: tuple) -> None:
+    """Refuse places, or a gradient, of other shapes than an adaptive max pool's results."""
+    name = "grad_output" if spatial == 2 else "gradOutput"
+    for given, what in ((grad, name), (indices, "indices")):
+        if len(given) != len(shape):
+            raise RuntimeError(f"expected dimensions {len(shape)} for `{what}` but got dimensions {len(given)}")
+    if tuple(grad) != tuple(indices):
+        raise RuntimeError(f"expected sizes {listed(indices)} for `{name}` but got sizes {listed(grad)}")
+
+
+def regular_backward(grad: tuple, shape: tuple, indices: tuple, out: tuple) -> None:
+    """Refuse places, or a gradient, of other shapes than a max pool's results."""
+    expected = (*shape[: -len(out)], *out)
+    for given in (grad, indices):
+        for d, n in enumerate(expected):
+            if len(given) != len(expected) or given[d] != n:
+                found = given[d] if d < len(given) else "none"
+                raise RuntimeError(
+                    f"Expected a tensor of dimension {len(expected)} and tensor.size[{d}] == {n} but got: dimension "
+                    f"{len(given)} and tensor.size[{d}] = {found}"
+                )
+
+
+def adaptive_avg_backward(spatial: int, grad: tuple, shape: tuple) -> None:
+    """Refuse a gradient of another rank than an adaptive average pool's result, or of other images."""
+    name = "grad_output" if spatial == 2 else "gradOutput_"
+    if len(grad) != len(shape):
+        raise RuntimeError(
+            f"adaptive_avg_pool{spatial}d_backward_out_cpu_template: Expected dimensions {len(shape)} for `{name}` but got "
+            f"dimensions {len(grad)}"
+        )
 
 
 def unpooled(spatial: int, shape: tuple, indices: tuple, index_dtype: str, size: tuple) -> tuple:

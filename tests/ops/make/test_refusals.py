@@ -61,3 +61,43 @@ def test_a_bool_is_no_size():
         torch.ones(2, 3).stride(True)
     with pytest.raises(TypeError, match="invalid combination of arguments"):
         torch.LongTensor((6, 0), 1, 1)
+
+
+HUGE = 2**58  # more numbers than any machine addresses
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.zeros(HUGE),
+        lambda: torch.empty(HUGE),
+        lambda: torch.arange(HUGE),
+        lambda: torch.rand(HUGE),
+        lambda: torch.zeros(1).expand(HUGE) + 1,
+        lambda: torch.zeros(1).expand(HUGE).clone(),
+        lambda: torch.zeros(3).resize_(HUGE),
+    ],
+)
+def test_memory_that_is_not_there(make):
+    with pytest.raises(
+        RuntimeError, match="DefaultCPUAllocator: can't allocate memory: you tried to allocate [0-9]+ bytes"
+    ) as error:
+        make()
+    assert isinstance(error.value, MemoryError)
+
+
+def test_sizes_that_nothing_counts():
+    wide = [2, 4, 2**29, 2**29]
+    for make in (torch.empty, torch.zeros, torch.ones, torch.rand, torch.zeros(1).new_empty):
+        with pytest.raises(
+            RuntimeError, match=r"Storage size calculation overflowed with sizes=\[2, 4, 536870912, 536870912\]"
+        ):
+            make(wide, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match=r"overflowed with sizes=\[8, 8\] and strides=\[2305843009213693952, 1\]"):
+        torch.empty_strided([8, 8], [2**61, 1], dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="Stride calculation overflowed"):
+        torch.empty([0, 4, 2**61])
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        torch.empty((), dtype=torch.float64).resize_(wide)
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        torch.ones(6).as_strided([1], [1], 2**63 - 1)

@@ -52,6 +52,9 @@ EXEMPT: dict[str, str] = {
         "fused_moving_avg_obs_fake_quant",
     ), "its gradient is none of the steps that it computes; tested in tests/ops/network/test_fake_quantize.py"),
     "_int_mm": "takes bytes alone; tested in tests/ops/linalg/test_contraction.py",
+    **dict.fromkeys((
+        "_convert_weight_to_int4pack_for_cpu", "_weight_int4pack_mm_for_cpu", "_dyn_quant_pack_4bit_weight", "_dyn_quant_matmul_4bit",
+    ), "takes packed numbers of four bits; tested in tests/ops/linalg/test_packed_weights.py"),
     **dict.fromkeys(("empty.memory_format", "empty_strided", "empty_like", "new_empty", "new_empty_strided"), UNSET),
     **dict.fromkeys((
         "rand", "rand.generator", "randn", "randn.generator", "randperm", "randperm.generator", "randint",

@@ -63,6 +63,8 @@ def fractional_max_pool(xp: Any, x: Array, kernel: Ints, out: Ints, samples: Arr
     """
     n, c, nd = x.shape[0], x.shape[1], len(kernel)
     values, places = xp.empty((n, c, *out), x.dtype), xp.empty((n, c, *out), "int64")
+    if not values.size:
+        return values, places
     for i in range(n):  # every plane has its own windows
         for j in range(c):
             draws = widen(samples[i, j])[:: -1 if nd == 2 else 1]
