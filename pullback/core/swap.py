@@ -19,8 +19,19 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
             setattr(t, name, value)
         t.__dict__.clear()
         t.__dict__.update(extra)
-    for t in (t1, t2):  # the sink of a leaf adds to the tensor it knows
+    for t in (t1, t2):  # a graph that has used a leaf would add to another tensor than its names mean now
         a = t._autograd
         node = a.accumulator() if a is not None and a.accumulator is not None else None
         if node is not None:
             node.variable = t
+            node.register_prehook(_poisoned)
+            a.accumulator = None
+
+
+def _poisoned(gradients):
+    raise RuntimeError(
+        "Trying to execute AccumulateGrad node that was poisoned by swap_tensors this can happen when you try to run backward on a "
+        "tensor that was swapped. For a module m with `torch.__future__.set_swap_module_params_on_conversion(True)` you should not "
+        "change the device or dtype of the module (e.g. `m.cpu()` or `m.half()`) between running forward and backward. To resolve "
+        "this, please only change the device/dtype before running forward (or after both forward and backward)."
+    )

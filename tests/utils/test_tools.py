@@ -13,7 +13,9 @@ def test_swap_tensors():
     out = (a * 2).sum()
     swap_tensors(a, b)
     assert type(a) is torch.nn.Parameter and a.shape == (3,) and type(b) is torch.Tensor and b.note == "a"
-    out.backward()
+    with pytest.raises(RuntimeError, match="AccumulateGrad node that was poisoned by swap_tensors"):
+        out.backward()
+    (b * 2).sum().backward()
     assert b.grad.tolist() == [2.0, 2.0] and a.grad is None
 
 

@@ -378,7 +378,8 @@ def _sum_bags(xp, weight, chosen, factors, sizes, mode):
         return None
     start = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(sizes, out=start[1:])
-    out = spatial.axis_map(weight, 0, start, chosen.astype(np.int64, copy=False), factors)
+    read = np.ascontiguousarray(chosen, np.int64)
+    out = spatial.axis_map(weight, 0, start, read, None if factors is None else np.ascontiguousarray(factors))
     if out is not None and mode == MEAN:
         out /= np.maximum(sizes, 1).astype(out.dtype)[:, None]
     return out

@@ -9,6 +9,7 @@ batch, size). `forward` gives the outputs, the final state and what `backward` w
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,14 @@ class Arrays:
         self.tanh = xp.tanh
 
     def linear(self, x, weight, bias):
-        result = x.dot(weight.T) if x.ndim == 2 else x.reshape(-1, x.shape[-1]).dot(weight.T).reshape(*x.shape[:-1], -1)
+        result = x.dot(weight.T) if x.ndim == 2 else self._rows(x).dot(weight.T).reshape(*x.shape[:-1], weight.shape[0])
         if bias is not None:
             result += bias
         return result
+
+    @staticmethod
+    def _rows(x):
+        return x.reshape(prod(x.shape[:-1]), x.shape[-1])  # of known number, since there may be none
 
     def sigmoid(self, x):
         return self.tanh(x * 0.5) * 0.5 + 0.5

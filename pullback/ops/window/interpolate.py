@@ -80,6 +80,13 @@ def _operator_name(mode: str, spatial: int, align_corners: bool, antialias: bool
     )
 
 
+def _is_count(value) -> bool:
+    """Whether a size is a whole number: an int, a tensor of one, or a symbol."""
+    if isinstance(value, Tensor):
+        return value.dtype.category < 2
+    return hasattr(value, "__index__") or getattr(value, "is_symbolic", False)
+
+
 def _wanted(input: Tensor, size: Any, scale_factor: Any) -> tuple[tuple | None, tuple | None]:
     """The size or the factors, one entry per spatial axis; the other of the two is None."""
     if size is not None and scale_factor is not None:
@@ -94,7 +101,7 @@ def _wanted(input: Tensor, size: Any, scale_factor: Any) -> tuple[tuple | None, 
         _wrong_count(input, what, value)
     if size is None:
         return None, tuple(float(f) for f in value)
-    if not all(hasattr(n, "__index__") or getattr(n, "is_symbolic", False) for n in value):
+    if not all(_is_count(n) for n in value):
         raise TypeError(
             "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
             f"with types {[type(n) for n in value]}"

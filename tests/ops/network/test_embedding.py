@@ -146,3 +146,10 @@ def test_bags_name_the_argument_of_a_wrong_rank(weight, indices, offsets, words)
     indices, offsets = (torch.zeros(shape, dtype=torch.int64) for shape in (indices, offsets))
     with pytest.raises(RuntimeError, match=words):
         torch.embedding_bag(torch.zeros(weight), indices, offsets)
+
+
+def test_bags_of_indices_in_another_order_of_memory():
+    weight, at, factors = torch.arange(30.0).reshape(10, 3), torch.arange(8).reshape(4, 2).T, torch.rand(4, 2).T
+    expected = F.embedding_bag(at.contiguous(), weight, per_sample_weights=factors.contiguous(), mode="sum")
+    assert torch.equal(F.embedding_bag(at, weight, per_sample_weights=factors, mode="sum"), expected)
+    assert torch.equal(F.embedding_bag(at, weight), F.embedding_bag(at.contiguous(), weight))

@@ -117,3 +117,12 @@ def test_cells_name_the_weight_that_has_the_wrong_number_of_rows():
         torch.lstm_cell(x, (h, h), torch.rand(65, 8), torch.rand(64, 16))
     with pytest.raises(RuntimeError, match=r"weight_hh first dim must be 3 \* hidden_size = 48, but got 47"):
         torch.gru_cell(x, h, torch.rand(48, 8), torch.rand(47, 16))
+
+
+@pytest.mark.parametrize("kind", [torch.nn.RNN, torch.nn.LSTM, torch.nn.GRU])
+def test_batches_of_nothing(kind):
+    layer = kind(3, 4, bidirectional=True)
+    out = layer(torch.zeros(5, 0, 3))[0]
+    assert out.shape == (5, 0, 8)
+    out.sum().backward()
+    assert layer.weight_ih_l0.grad.abs().sum() == 0

@@ -140,3 +140,11 @@ def test_words(call, kind, words):
     with pytest.raises(kind) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_sizes_are_whole_numbers():
+    x = torch.ones(1, 1, 2)
+    assert torch.nn.functional.interpolate(x, size=(torch.tensor(4),)).shape == (1, 1, 4)
+    for size in (4.0, (torch.tensor(4.0),)):
+        with pytest.raises(TypeError, match="expected size to be one of int or"):
+            torch.nn.functional.interpolate(x, size=size)
