@@ -313,7 +313,7 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet."
         )
-    args = tuple(_recordable(a) for a in args)
+    args, tangents = tuple(_recordable(a) for a in args), [_recordable(t) for t in tangents]
     results = list(out) if isinstance(out, (tuple, list)) else [out]
     # the graph below may reach the seeds, which are of no concern to anybody
     recorded = ambient.mode & modes.GRAD and any(map(requires_grad, _leaves(args, tangents, results)))
@@ -343,8 +343,8 @@ def _leaves(*groups) -> list[Tensor]:
 
 def _recordable(a):
     """An argument that may be saved for the short time that a jvp is taken from a graph."""
-    if isinstance(a, tuple):
-        return tuple(_recordable(v) for v in a)
+    if isinstance(a, tuple | list):
+        return type(a)([_recordable(v) for v in a])
     if not isinstance(a, Tensor) or not a._keys & INFERENCE_TENSOR:
         return a
     result = a.shallow(a._autograd)

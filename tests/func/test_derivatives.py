@@ -251,3 +251,18 @@ def test_nothing_of_a_tangent_taken_from_a_gradient_is_left(dtype) -> None:
 def test_a_tangent_is_of_floating_numbers() -> None:
     with pytest.raises(ValueError, match="Expected primal to be floating point or complex, but got: torch.int64"):
         torch.func.jvp(lambda v: v * 2, (torch.ones(2, dtype=torch.int64),), (torch.ones(2),))
+
+
+def test_tangents_of_real_parts_may_be_conjugated() -> None:
+    z = torch.tensor([1 + 2j, 3 - 1j], dtype=torch.complex128)
+    _, tangent = torch.func.jvp(lambda v: torch.view_as_real(v * 2), (z,), (z.conj(),))
+    assert tangent.tolist() == [[2, -4], [6, 2]]
+
+
+def test_tangents_made_in_inference_mode_are_taken() -> None:
+    x, w = torch.ones(2, requires_grad=True), torch.full((2,), 0.25 + 0j, requires_grad=True)
+    with torch.inference_mode():
+        _, tangent = torch.func.jvp(
+            lambda v: torch.lerp(torch.zeros(2, dtype=torch.complex64), v, w), (x + 0j,), (torch.ones(2) + 0j,)
+        )
+    assert tangent.tolist() == [0.25, 0.25]

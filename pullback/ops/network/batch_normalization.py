@@ -395,7 +395,7 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     folded = input.reshape((1, samples * channels, *input.shape[2:]))
     out = batch_norm(folded, *each, use_input_stats, momentum, eps, cudnn_enabled)
     for running, moved in ((running_mean, each[2]), (running_var, each[3])):
-        if running is not None:
+        if running is not None and use_input_stats:
             running.detach().copy_(moved.detach().reshape(samples, channels).mean(0))
     return out.reshape(input.shape)
 

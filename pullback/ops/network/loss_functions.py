@@ -377,7 +377,7 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
         raise RuntimeError("only p == 1 and p == 2 supported")
     _check_classes(self, target, weight)
     x, index = _rows(self), target.reshape(-1, 1)
-    short = (margin - x.gather(1, index) + x).clamp_min(0)
+    short = (margin - x.gather(1, index) + x).relu()
     short = short if p == 1 else short * short
     if weight is not None:
         short = short * weight[index]
@@ -428,7 +428,7 @@ def multilabel_margin_loss(self, target, reduction):
     ):  # nobody writes a program down: cut to the longest
         most = max(int(listed.sum(1).max().item()), 1)
         listed, index = listed[:, :most], index[:, :most]
-    short = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    short = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).relu()
     counted = listed.unsqueeze(2).logical_and(wanted.logical_not().unsqueeze(1))
     loss = where(counted, short, 0).sum((1, 2)) / x.shape[1]
     return reduced(loss if self.ndim == 2 else loss.reshape(()), reduction)

@@ -160,7 +160,7 @@ def _declare_adaptive(spatial: int) -> Operator:
         pool_shape.adaptive(name, self.shape, spatial, output_size)
         if all(o == 1 for o in output_size):  # the whole image: an ordinary mean
             out = self.mean(tuple(range(-spatial, 0)), True)
-            if not prefers_channels_last(self):
+            if self.ndim != spatial + 2 or not prefers_channels_last(self):
                 return out
             for k in range(spatial):  # one element each: the same memory, with the strides of channels-last order
                 out = (out.flatten(1) if k == 0 else out).unsqueeze(1)

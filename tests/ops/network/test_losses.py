@@ -153,7 +153,7 @@ def test_lists_of_labels_end_at_the_first_minus_one() -> None:
         counted = labels[: labels.index(-1)] if -1 in labels else labels
         others = [i for i in range(6) if i not in counted]
         expected.append(sum(max(0.0, 1 - scores[j] + scores[i]) for j in counted for i in others) / 6)
-    loss = F.multilabel_margin_loss(x, torch.tensor(lists), reduction="none")
+    loss = torch.nn.functional.multilabel_margin_loss(x, torch.tensor(lists), reduction="none")
     assert loss.tolist() == pytest.approx(expected)
     assert torch.autograd.gradcheck(lambda v: F.multilabel_margin_loss(v, torch.tensor(lists)), x)
     nothing = torch.full((5, 6), -1)
@@ -183,3 +183,11 @@ def test_arguments_that_no_gradient_reaches_are_refused():
             call()
         with torch.no_grad():
             call()
+
+
+def test_a_margin_that_is_just_kept_has_no_gradient() -> None:
+    x = torch.tensor([[1.0, 0.0, 2.0, 1.0]], requires_grad=True)
+    (g,) = torch.autograd.grad(torch.nn.functional.multi_margin_loss(x, torch.tensor([0])), x)
+    assert g.tolist() == [[-0.5, 0.0, 0.25, 0.25]]
+    (g,) = torch.autograd.grad(torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[0, 3, -1, 1]])), x)
+    assert g.tolist() == [[-0.25, 0.0, 0.5, -0.25]]

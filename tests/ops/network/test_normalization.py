@@ -219,3 +219,11 @@ def test_batch_norm_looks_for_channels_of_elements_alone():
     assert F.batch_norm(nothing, torch.zeros(0), torch.zeros(0), training=True).shape == (0,)
     with pytest.raises(IndexError, match="out of range"):
         F.batch_norm(torch.ones(3), None, None, training=True)
+
+
+def test_statistics_that_are_only_read_are_not_written() -> None:
+    x, mean, var = torch.arange(12.0).reshape(2, 3, 2), torch.zeros(3), torch.ones(3)
+    torch.nn.functional.instance_norm(x, mean, var, use_input_stats=False)
+    assert mean._version == var._version == 0
+    torch.nn.functional.instance_norm(x, mean, var, use_input_stats=True)
+    assert mean._version == var._version == 1

@@ -217,3 +217,9 @@ def test_rows_in_c_give_what_pooling_with_places_gives(dtype):
                 expected = F["max_pool1d"](t, k, s, p, d, ceil, return_indices=True)[0]
                 assert values.dtype is dtype and torch.equal(values.nan_to_num(7), expected.nan_to_num(7))
                 assert torch.equal(values.isnan(), expected.isnan())
+
+
+def test_one_image_in_space_is_no_batch_of_flat_ones() -> None:
+    x = torch.arange(96.0).reshape(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    out = torch.nn.functional.adaptive_avg_pool3d(x, 1)
+    assert out.shape == (2, 1, 1, 1) and out.flatten().tolist() == [23.5, 71.5]
