@@ -51,6 +51,28 @@ _SIBLINGS = {
 # (operator, kind, change, a part of the line it is in): why the change makes no difference to any result
 EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     ("repeat", "vmap", "< -> >=", "missing < 0"): "without the rule, examples are repeated one by one",
+    ("repeat", "vmap", "- -> +", "missing = len(repeats)"): "without the rule, examples are repeated one by one",
+    ("expand", "vmap", "< -> >=", "missing < 0 or any"): "without the rule, examples are expanded one by one",
+    ("t", "vmap", "> -> <=", "t.ndim > 3"): "without the rule, examples are transposed one by one",
+    ("tril", "vmap", "> -> <=", "args[0].ndim > 2"): "without the rule, examples are cut one by one",
+    ("index_add", "vmap", "IS_OP inverted", "for i in tensors"): "without the rule, examples are added one by one",
+    ("index_add", "vmap", "- -> +", "for i in tensors"): "without the rule, examples are added one by one",
+    ("index_add", "vmap", "== -> !=", "for i in tensors"): "without the rule, examples are added one by one",
+    ("index_select", "vmap", "!= -> ==", "index.ndim != 2"): "without the rule, examples are picked one by one",
+    ("repeat", "vjp", "< -> >=", "i < lead or r != 1"): "sums over one copy change nothing",
+    ("nll_loss_backward", "vmap", "unsqueeze -> squeeze", "expand((size"): "expand adds the dimension as well",
+    ("_to_copy", "vjp", "<= -> >", "is_complex <= "): "the engine casts gradients to the dtype of their argument",
+    ("renorm", "vjp", "+ -> -", "norm + _TINY"): "next to a norm it is nothing",
+    ("_linalg_eigh", "vjp", "- -> +", "inner - diagonal_matrix"): "what is there is zero, or was refused",
+    ("linalg_eig", "vjp", "- -> +", "inner - diagonal_matrix"): "what is there is zero, or was refused",
+    ("linalg_eig", "vjp", "+ -> -", "gaps + diagonal_matrix"): "the diagonal is taken away in the next line",
+    ("_linalg_det", "vjp", "!= -> ==", "pivot != 0"): "the product of the pivots is the determinant",
+    ("_linalg_det", "vjp", "* -> /", "_parity(pivots)"): "a parity is one or minus one",
+    ("index_put", "vjp", "== -> !=", "math.prod(values_shape)"): "of tensors without data alone",
+    ("index_put", "vjp", "sum -> mean", "masked_fill(~hit"): "of tensors without data alone",
+    ("index_put", "lower", "IS_OP inverted", "d is out.dtype"): "numbers may pass through memory of their own",
+    ("index_put", "lower", "IS_OP inverted", "target is out"): "numbers may pass through memory of their own",
+    ("convolution", "lower", "!= -> ==", "out.strides"): "an operator that is not lowered runs as it is",
     ("native_layer_norm_backward", "vmap", "unsqueeze -> squeeze", "expand((size"): "expand adds the dimension as well",
     ("_linalg_det", "vjp", "+ -> -", "pivot * 0 + eps"): "a matrix next to the singular one, on its other side",
     ("_linalg_det", "vjp", "* -> /", "100 * eps"): "where two formulas of one gradient take turns",
@@ -66,6 +88,27 @@ OTHERS = {
         "vjp",
     ): "linalg.test_linalg:test_the_gradient_of_a_determinant_at_a_singular_matrix_is_its_adjugate",
     ("xlogy.Tensor", "vjp"): "elementwise.test_special:test_slopes_of_products_with_the_logarithm_of_a_number",
+    **{
+        (key, "vjp"): f"test_corners:test_{name}"
+        for key, name in (
+            ("pow.Scalar", "powers_of_zero_are_flat_where_the_exponent_is_not_negative"),
+            ("pow.Tensor_Tensor", "powers_of_zero_are_flat_where_the_exponent_is_not_negative"),
+            ("nan_to_num", "no_gradient_passes_what_a_number_took_the_place_of"),
+            ("copysign.Scalar", "no_gradient_passes_what_a_number_took_the_place_of"),
+            ("logcumsumexp", "no_gradient_passes_what_a_number_took_the_place_of"),
+            ("amax", "equals_share_the_gradient_of_an_extreme"),
+            ("max", "equals_share_the_gradient_of_an_extreme"),
+            ("unbind.int", "pieces_that_nobody_used_have_no_gradient"),
+            ("_linalg_eigh", "eigenvalues_alone"),
+            ("linalg_qr", "the_first_factor_alone_of_a_wide_matrix"),
+        )
+    },
+    ("linalg_solve_triangular", "vmap"): "test_corners:test_a_triangle_for_all_examples_and_one_for_each",
+    ("linalg_pinv.atol_rtol_tensor", "vmap"): "test_corners:test_each_matrix_has_its_own_tolerance",
+    ("median", "lower"): "test_corners:test_medians_among_numbers_that_are_none?median,nanmedian",
+    ("median.dim", "lower"): "test_corners:test_medians_among_numbers_that_are_none?median,nanmedian",
+    ("mode", "lower"): "test_corners:test_the_mode_of_many",
+    ("_safe_softmax", "lower"): "test_corners:test_rows_of_nothing_are_zero",
     ("special_xlog1py", "vjp"): "elementwise.test_special:test_slopes_of_products_with_the_logarithm_of_a_number",
 }
 
@@ -199,15 +242,17 @@ def _silence() -> None:
 
 def run_rows(key: str, kind: str) -> None:
     if kind == "lower":
-        return run_compiled(key)
+        run_compiled(key)
     for check in ROWS[kind]:
         if applies(TABLE[key], check) and (key, check) not in XFAIL:
             test_operator(key, check)
     if kind == "meta" and key in REFERENCES:
         test_reference(key)
     if (key, kind) in OTHERS:
-        module, _, name = OTHERS[key, kind].partition(":")
-        getattr(importlib.import_module(f"tests.ops.{module}"), name)()
+        module, _, test = OTHERS[key, kind].partition(":")
+        name, _, cases = test.partition("?")
+        for case in cases.split(",") if cases else [None]:
+            getattr(importlib.import_module(f"tests.ops.{module}"), name)(*[case] * (case is not None))
 
 
 def run_compiled(key: str) -> None:

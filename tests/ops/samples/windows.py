@@ -27,7 +27,7 @@ def _convolutions(m: Make) -> dict:
             call(x(), w(4, 2), None, 1, 0, 0, 1, 2),
         ]
         found.setdefault("convolution", []).extend([
-            call(x(), w(2, 4), m(2), (2,) * n, one, one, False, zero, 1), call(x(), w(4, 2), None, one, zero, one, True, zero, 2),
+            call(x(), w(2, 4), m(2), (2,) * n, one, one, False, zero, 1), call(x(), w(4, 2), None, one, zero, one, True, zero, 2), call(x(), w(4, 2), m(2), one, zero, one, True, zero, 1),
         ])  # fmt: skip
     plain = (None, (1,), (0,), (1,), False, (0,), 1)
     found["_convolution"] = [call(m(2, 4, 5), m(2, 4, 3), *plain, False, False, False, False)]
@@ -48,7 +48,7 @@ def _convolutions(m: Make) -> dict:
         ),
         call(m(2, 2, 7), m(2, 4, 5), m(4, 2, 3), (2,), (1,), (0,), (1,), True, (0,), 1, (True, True, True)),
     ]
-    found["conv_tbc"] = [call(m.real(5, 2, 3), m.real(3, 3, 4), m.real(4), 1)]
+    found["conv_tbc"] = [call(m.real(5, 2, 3), m.real(3, 3, 4), m.real(4), pad) for pad in (1, 2)]
     return found
 
 
@@ -62,6 +62,7 @@ def _pools(m: Make) -> dict:
         found[f"max_pool{n}d"] = found[f"max_pool{n}d_with_indices"] = [
             *pools,
             dilated,
+            call(x(), two, (1,) * n, (1,) * n, (2,) * n),
             call(x(), two, two, (0,) * n, (1,) * n, True),
         ]
         found[f"avg_pool{n}d"] = [*pools, call(x(), two, two, (1,) * n, True, False)] + (

@@ -1,0 +1,111 @@
+"""Derivatives, batches and compiled loops where the table of operators cannot go: at ties, zeros and infinities, where
+difference quotients mean nothing, with some results unused, and with some arguments batched."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import pullback as torch
+
+INF = math.inf
+
+
+def _double(*values) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+def _slopes(f, *tensors) -> list:
+    return [g.tolist() for g in torch.autograd.grad(f(*tensors).sum(), tensors)]
+
+
+# ---- gradients
+def test_powers_of_zero_are_flat_where_the_exponent_is_not_negative():
+    assert _slopes(lambda y: torch.pow(0, y), _double(0.0, 1.5, 2.0)) == [[0, 0, 0]]
+    assert _slopes(lambda y: torch.pow(0, y), _double(-1.0, 3.0)) == [[-INF, 0]]
+    assert _slopes(torch.pow, _double(0.0, 0.0), _double(0.5, 2.0))[1] == [0, 0]
+    assert _slopes(torch.pow, _double(0.0, 2.0), _double(-1.0, 1.0))[1] == [-INF, 2 * math.log(2)]
+    turned = torch.tensor([1 + 1j, 2 - 1j], dtype=torch.complex128, requires_grad=True)
+    for base in (0, torch.zeros(2, dtype=torch.complex128)):
+        (g,) = torch.autograd.grad(torch.pow(base, turned).abs().sum(), turned)
+        assert g.tolist() == [0, 0]
+    under = torch.tensor([-1 + 1j, 1 - 1j], dtype=torch.complex128, requires_grad=True)
+    (g,) = torch.autograd.grad(torch.pow(torch.zeros(2, dtype=torch.complex128), under).real.sum(), under)
+    assert not torch.isfinite(torch.view_as_real(g)[0]).all() and g[1].item() == 0
+
+
+def test_no_gradient_passes_what_a_number_took_the_place_of():
+    assert _slopes(torch.nan_to_num, _double(1.0, INF, math.nan, -INF)) == [[1, 0, 0, 0]]
+    assert _slopes(lambda x: torch.copysign(x, -1.0), _double(2.0, 0.0, -3.0)) == [[-1, 0, 1]]
+    assert _slopes(lambda x: torch.logcumsumexp(x, 0), _double(-INF)[0].detach().requires_grad_()) == [0]
+
+
+def test_equals_share_the_gradient_of_an_extreme():
+    x = torch.tensor([[2.0, 2.0, 1.0], [0.0, 3.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    assert _slopes(lambda t: t.amax(1), x) == [[[0.5, 0.5, 0], [0, 0.5, 0.5]]]
+    assert _slopes(lambda t: (-t).amin(1), x) == [[[-0.5, -0.5, 0], [0, -0.5, -0.5]]]
+    assert _slopes(torch.max, x) == [[[0, 0, 0], [0, 0.5, 0.5]]]
+    assert _slopes(lambda t: torch.min(-t), x) == [[[0, 0, 0], [0, -0.5, -0.5]]]
+
+
+def test_pieces_that_nobody_used_have_no_gradient():
+    x = torch.arange(6.0, dtype=torch.float64).reshape(2, 3).requires_grad_()
+    assert _slopes(lambda t: t.unbind(1)[1] * 2, x) == [[[0, 2, 0], [0, 2, 0]]]
+    assert _slopes(lambda t: t.unbind(0)[1] * 2, x) == [[[0, 0, 0], [2, 2, 2]]]
+
+
+def test_eigenvalues_alone():
+    a = torch.tensor([[2.0, 1.0], [1.0, 5.0]], dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([1.0, 3.0], dtype=torch.float64)
+    values, vectors = torch.linalg.eigh(a)
+    (g,) = torch.autograd.grad((values * weight).sum(), a)
+    assert torch.allclose(g, (vectors * weight) @ vectors.mT)
+
+
+def test_the_first_factor_alone_of_a_wide_matrix():
+    a = torch.tensor([[1.0, 2.0, 3.0], [4.0, -1.0, 2.0]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda t: torch.linalg.qr(t)[0], a)
+
+
+# ---- batches
+def test_a_triangle_for_all_examples_and_one_for_each():
+    a = torch.tensor([[2.0, 0.0], [1.0, 3.0]], dtype=torch.float64)
+    many = torch.stack([a, a + torch.eye(2, dtype=torch.float64), 2 * a])
+    b = torch.arange(12.0, dtype=torch.float64).reshape(3, 2, 2)
+    solve = lambda x, y: torch.linalg.solve_triangular(x, y, upper=False)
+    assert torch.equal(torch.func.vmap(solve, (None, 0))(a, b), torch.stack([solve(a, y) for y in b]))
+    assert torch.equal(torch.func.vmap(solve, (0, None))(many, b[0]), torch.stack([solve(x, b[0]) for x in many]))
+
+
+def test_each_matrix_has_its_own_tolerance():
+    a = torch.diag(torch.tensor([1.0, 0.1], dtype=torch.float64)).expand(3, 2, 2)
+    limits = torch.tensor([0.01, 0.5, 2.0], dtype=torch.float64)
+    inverse = lambda x, t: torch.linalg.pinv(x, atol=t)
+    expected = torch.stack([inverse(x, t) for x, t in zip(a, limits, strict=True)])
+    assert torch.allclose(torch.func.vmap(inverse)(a, limits), expected)
+    assert expected.diagonal(0, 1, 2).count_nonzero(1).tolist() == [2, 1, 0]
+
+
+# ---- compiled loops
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_medians_among_numbers_that_are_none(name):
+    x = torch.arange(3000.0, dtype=torch.float64).reshape(2, 1500).sin()
+    x[0, 7] = x[0, 90] = math.nan
+    f = getattr(torch, name)
+    for call in (f, lambda t: f(t, 1)[0], lambda t: f(t, 1)[1]):
+        torch.testing.assert_close(torch.compile(call)(x), call(x), equal_nan=True)
+
+
+def test_the_mode_of_many():
+    x = torch.arange(9000).reshape(3, 3000) * 7919 % 101
+    x[:, ::17] = 5
+    for compiled, expected in zip(torch.compile(lambda t: t.mode(1))(x), x.mode(1), strict=True):
+        assert torch.equal(compiled, expected)
+
+
+def test_rows_of_nothing_are_zero():
+    x = torch.tensor([[0.5, -INF, 1.0], [-INF, -INF, -INF]], dtype=torch.float64)
+    out = torch.compile(lambda t: torch.ops.aten._safe_softmax(t, 1))(x)
+    torch.testing.assert_close(out, torch.ops.aten._safe_softmax(x, 1))
+    assert out[1].tolist() == [0, 0, 0]
