@@ -1,0 +1,156 @@
+"""Which differences between pullback and PyTorch are ours by choice, or PyTorch's own faults; each with its reason.
+
+What users should know of them stands in docs/moving.md. EXCLUDED operators are never drawn; UNDETERMINED ones give results of
+which only shapes, dtypes and strides are compared; ANSWERED are words of refusals where pullback has an answer.
+"""
+
+from __future__ import annotations
+
+import re
+
+DEPENDENT = "arguments that no forward call gives are undefined: statistics and results must belong to the data"
+APPROXIMATE = "PyTorch's kernel approximates"
+EXCLUDED: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "native_layer_norm_backward", "native_group_norm_backward", "_scaled_dot_product_flash_attention_for_cpu_backward",
+            "native_batch_norm_backward", "_softmax_backward_data", "_log_softmax_backward_data", "_cdist_backward", "_pdist_backward",
+            "_ctc_loss_backward", "_ctc_loss_backward.Tensor", "slice_inverse", "nll_loss_backward", "nll_loss2d_backward",
+            "soft_margin_loss_backward", "_embedding_bag", "_ctc_loss", "_ctc_loss.Tensor", "_masked_softmax",
+            "fractional_max_pool2d_backward", "fractional_max_pool3d_backward", "adaptive_max_pool3d_backward",
+            "adaptive_max_pool2d_backward", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
+            "embedding_dense_backward", "affine_grid_generator", "cumprod_backward", "cummaxmin_backward",
+            "_scaled_dot_product_flash_attention_for_cpu", "_native_batch_norm_legit_functional",
+        ),
+        DEPENDENT,
+    ),
+    **dict.fromkeys(("_dirichlet_grad", "_standard_gamma_grad"), APPROXIMATE),
+    **dict.fromkeys(
+        ("unsafe_chunk", "unsafe_split.Tensor", "unsafe_split_with_sizes"),
+        "copies, where PyTorch gives views that must not be written",
+    ),
+    "_linalg_det": "which of two layouts a matrix is decomposed in is each library's own, and its factors with it",
+    "_linalg_slogdet": "which of two layouts a matrix is decomposed in is each library's own, and its factors with it",
+    "silu_backward": "PyTorch's kernel forgets to conjugate",
+    "hardsigmoid_backward": "PyTorch's kernel has a sixth of float32",
+    "rrelu_with_noise": "writes its noise",
+}  # fmt: skip
+UNDETERMINED: dict[str, str] = {
+    **dict.fromkeys(
+        ("_linalg_svd", "linalg_svd", "svd", "_linalg_eigh", "linalg_eigh", "linalg_eig"),
+        "vectors are determined up to a factor of absolute value one",
+    ),
+}
+# Words of the other library's refusals where an answer of ours is a choice (docs/moving.md, "Where PyTorch refuses").
+ANSWERED: dict[str, str] = {
+    r"not implemented for '": "kernels for dtypes that PyTorch's CPU lacks",
+    r"does not support automatic differentiation for outputs with complex dtype": "gradients of complex results that PyTorch lacks",
+    r"Could not run 'aten::": "operators that PyTorch has on other devices alone",
+    r"derivative for aten::\w+ is not implemented|Trying to use forward AD with": "derivatives that PyTorch lacks",
+    r"don't yet support saved tensor hooks": "checkpoints inside transforms",
+    r"INTERNAL ASSERT|inconsistent range for TensorList|Cannot access data pointer|Cannot set version_counter": "PyTorch's own faults",
+    r"unexpected keyword argument 'out'|out=(Tensor|tuple)|[Ee]xpected out tensor to have dtype|argument 'out' must be": (
+        "out= where PyTorch's functions have none, and of dtypes that they refuse"
+    ),
+    r"[Bb]atching rule|requires special handling|inplace arithmetic.* is not possible|vmap: ": "examples that PyTorch's vmap does not batch",
+    r"Found dtype \w+ but expected": "gradients of mixed dtypes",
+    r"could not create a primitive|derivative for set_|MKL FFT error|ZeroTensors are immutable|returned an invalid gradient": (
+        "PyTorch's own faults"
+    ),
+    r"backward through the graph a second time": "graphs that nothing was kept for",
+    r"only supports bool tensor for result|Expected result to be of dtype|Autograd not support dtype|could not infer output dtype|isFloatingType": (
+        "dtypes that PyTorch refuses"
+    ),
+    r"expected Tensor as element|missing 1 required positional": "forms of calls that PyTorch's parser does not take",
+    r"aten::\w+\(\) Expected a value of type 'Tensor'": "numbers in the place of tensors, in calls of torch.ops",
+    r"contiguous|mixed dtype|last dimension with stride 1|[Ee]xpected (scalar type|dtype)|doesn't support tensors of type|but found: |must have the same dtype|can't be cast|data type in FP32": (
+        "layouts and dtypes that single kernels of PyTorch do not take"
+    ),
+}
+# Words of ours where the other library answers.
+REFUSED: dict[str, str] = {
+    r"backward through the graph a second time|modified by an inplace operation": "what an operator keeps for its gradient",
+    r"complex32|complex_cpu": "complex32 is not built",
+    r'"histogramdd" not implemented for': "histograms of halves",
+    r"the derivative for '[\w: ]+' is not implemented|derivative for aten::grid_sampler": "derivatives that are not built",
+    r"Trying to use forward AD with (geqrf|\w+_ex)": "tangents that are not built",
+    r"specified up to multiplication by e": "what depends on a phase is refused in every precision",
+    r"numel\(\) == 0": "extremes of no elements",
+    r"rrelu_with_noise_out_cpu": "random slopes of halves",
+    r"expected scalar type Float but found Bool": "products of truth values",
+    r"A different number of tensors was saved": "checkpoints of calls whose gradient is taken as a tangent",
+    r"is not implemented for transformed tensors": "losses inside functionalize, inside forward mode",
+    r"mixed dtype": "batch norms of mixed dtypes",
+    r"_slope_cpu": "kernels that PyTorch has for integers",
+    r"rsub\(\) takes 2 positional": "rsub takes alpha by name",
+    r"not differentiable with respect to argument": "gradients that would be lost are refused in transforms too",
+}
+# Differences of numbers or facts: (the program's last lines, words about the difference, why).
+DIFFERENT: tuple[tuple[str, str, str], ...] = (
+    (r"\.mode\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
+    (r"\.kthvalue\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
+    (r"adaptive_avg_pool3d", r"float16\)", "PyTorch adds up in half precision"),
+    (r"prelu(.|\n)*(pushed|columns)\(", r".", "at zero, PyTorch's tangents and gradients of prelu differ"),
+    (r"(pushed|columns)\(.*(inferred|untracked)", r".", "tangents pass no_grad and inference_mode"),
+    (r"(split|split_with_sizes|unbind)_copy.*out=", r".", "PyTorch's functions give nothing with out="),
+    (
+        r"ihfft.*out=|kron.*out=|tensorinv.*out=|tensorsolve.*out=",
+        r".",
+        "PyTorch loses the result of some composed calls with out=",
+    ),
+    (
+        r"\.(eq|ne|lt|le|gt|ge)_\(|\[.*\] = ",
+        r"requires_grad: False != True",
+        "comparisons and integers have no gradient",
+    ),
+    (
+        r"requires_grad = True|requires_grad_\(\)",
+        r"requires_grad: False != True",
+        "views of leaves that were told later to require grad",
+    ),
+    (
+        r"matrix_norm|linalg\.norm|linalg_norm|linalg\.cond|linalg_cond",
+        r"nan",
+        "PyTorch's gradients of norms of complex matrices",
+    ),
+    (r"native_dropout", r"shares", "a copy where nothing is dropped"),
+    (
+        r"triangular_solve|histogram",
+        r"requires_grad: False != True|grad: None != ",
+        "results that are copies of an argument, or have no gradient",
+    ),
+    (r"'expanded'(.|\n)*(median|mode|kthvalue)", r".", "PyTorch's selections write to memory that elements share"),
+)
+
+
+def answered(lines: list[str], ours: Exception | None, theirs: Exception | None, empty: bool) -> str | None:
+    """Why one library may raise where the other does not, or raise another class; None where it may not. `empty` is whether
+    some tensor of the program has no elements, or no dimensions."""
+    if ours is not None and theirs is not None:
+        return "which of several mistakes is named"
+    if ours is not None:
+        if "leaf Variable that requires grad" in str(ours) and "logical_" in lines[-1]:
+            return "PyTorch lets logical operators write to leaves"
+        if empty and "not implemented for '" in str(ours):
+            return "kernels that are refused where there is nothing to compute as well"
+        return next((reason for words, reason in REFUSED.items() if re.search(words, str(ours))), None)
+    if ours is None and theirs is not None:
+        nested = lines[-1].endswith(")") and "(f" in lines[-1]
+        if "single memory location" in str(theirs) and nested:
+            return "tangents that PyTorch writes in place"
+        if "output 0 of LinalgInvEx" in str(theirs):
+            return "PyTorch's own faults"
+        if "modified by an inplace" in str(theirs) and not any(
+            re.search(r"_\(|\] =|[+*]=|out=", line) for line in lines
+        ):
+            return "PyTorch's own faults"
+        if "view size is not compatible" in str(theirs) and ".view" not in lines[-1]:
+            return "views inside PyTorch's kernels"
+        return next((reason for words, reason in ANSWERED.items() if re.search(words, str(theirs))), None)
+    return None
+
+
+def chosen(lines: list[str], words: str) -> str | None:
+    """Why numbers or facts may differ, or None."""
+    text = "\n".join(lines)
+    return next((why for program, seen, why in DIFFERENT if re.search(program, text) and re.search(seen, words)), None)

@@ -1,0 +1,104 @@
+"""What the names in the text of a program mean in a library: the library itself, inputs in every layout, transforms.
+
+Comes in: a module of PyTorch's API and the arrays of a program. Goes out: the globals of its text. What always holds: only
+public names of the library are used, the same ones for each.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import numpy as np
+
+LAYOUTS = ("contiguous", "transposed", "sliced", "offset", "channels_last", "expanded", "wide")
+
+
+def _laid(torch, x, layout: str):
+    """The numbers of x, lying in memory as a layout says; where it cannot, as they are."""
+    if layout == "transposed" and x.ndim > 1:
+        return x.transpose(-1, -2).contiguous().transpose(-1, -2)
+    if layout == "sliced" and x.ndim:
+        return torch.stack([x, x], -1).flatten(-2)[..., ::2]
+    if layout == "wide" and x.ndim:
+        return torch.cat([x, x])[: x.shape[0]]
+    if layout == "offset":
+        return torch.cat([x.new_zeros(3), x.reshape(-1)])[3:].view(x.shape)
+    if layout == "channels_last" and x.ndim == 4:
+        return x.contiguous(memory_format=torch.channels_last)
+    if layout == "expanded" and x.ndim and x.shape[0]:
+        return x[:1].expand(x.shape)
+    return x
+
+
+def _tensors(value) -> list:
+    if isinstance(value, list | tuple):
+        return [t for v in value for t in _tensors(v)]
+    return [value] if hasattr(value, "is_floating_point") else []
+
+
+def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
+    """The globals of a program's text in the library of that name; `compiles` is whether `compiled` compiles there."""
+    torch: ModuleType = importlib.import_module(name)
+    func, functional = torch.func, torch.nn.functional
+    checkpoint = importlib.import_module(f"{name}.utils.checkpoint").checkpoint
+    log: list[str] = []
+
+    def given(i: int, dtype: str, layout: str = "contiguous", grad: bool = False):
+        a = arrays[i]  # one without elements has strides of its own in NumPy
+        x = torch.from_numpy(a.copy()) if a.size else torch.zeros(a.shape)
+        x = _laid(torch, x.to(getattr(torch, dtype)), layout)
+        return x.requires_grad_() if grad else x
+
+    def first(value):
+        """The first tensor of a result that a gradient can be asked of."""
+        found = [t for t in _tensors(value) if t.is_floating_point() or t.is_complex()]
+        return found[0] if found else _tensors(value)[0]
+
+    def total(value):
+        """A real number of everything that a gradient can be asked of."""
+        parts = [t for t in _tensors(value) if t.is_floating_point() or t.is_complex()]
+        sums = [(torch.view_as_real(t.resolve_conj()) if t.is_complex() else t).sum() for t in parts]
+        return sum(sums[1:], sums[0])
+
+    def blank(value, size):
+        """What a result can be written to: as large as it is, or of a size that must change."""
+        made = [torch.zeros(t.shape if size is None else size, dtype=t.dtype) for t in _tensors(value)]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def pulled(f):
+        def run(v):
+            out, pull = func.vjp(f, v)
+            return pull(torch.ones_like(out))[0]
+
+        return run
+
+    def held(context, f):
+        def run(v):
+            with context():
+                return f(v)
+
+        return run
+
+    def noted(what):
+        """A hook that notes that it ran, and doubles what it is given."""
+
+        def hook(g):
+            log.append(what)
+            return g * 2
+
+        return hook
+
+    return {
+        "torch": torch, "F": functional, "given": given, "first": first, "total": total, "blank": blank, "pulled": pulled, "noted": noted,
+        "pushed": lambda f: lambda v: func.jvp(f, (v,), (torch.ones_like(v),))[1],
+        "twice": lambda v: torch.stack([v, v]),
+        "batched": lambda f: lambda v: func.vmap(f)(torch.stack([v, v])),
+        "batched_last": lambda f: lambda v: func.vmap(f, in_dims=-1, out_dims=-1)(torch.stack([v, v], -1)),
+        "slope": lambda f: func.grad(lambda v: total(f(v))),
+        "rows": func.jacrev, "columns": func.jacfwd, "functional": func.functionalize,
+        "untracked": lambda f: held(torch.no_grad, f), "inferred": lambda f: held(torch.inference_mode, f),
+        "recomputed": lambda f: lambda v: checkpoint(f, v, use_reentrant=False),
+        "compiled": torch.compile if compiles else lambda f: f,
+        "noting": lambda what: lambda *_: log.append(what), "log": log, "inf": float("inf"), "nan": float("nan"),
+    }  # fmt: skip

@@ -1,0 +1,181 @@
+"""Two libraries that run one program, statement by statement, and are compared after each.
+
+Comes in: lines of text. Goes out: `Different`, with words, where what they show differs; `Chosen` where the difference is one
+that `choices` names. What always holds: a statement that raises in both raises the same class, and leaves both as they are seen
+to be alike.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+from tests.laws.beside import look
+from tests.laws.beside.choices import answered
+from tests.laws.beside.namespace import namespace
+
+MARGIN = 1e6  # roundings that results of ill-conditioned calls may differ by, in units of those of others
+
+
+class Different(Exception):
+    """Both libraries ran a statement, and what is seen is not the same."""
+
+
+class Ended(Exception):
+    """There is nothing more to compare."""
+
+
+class Chosen(Exception):
+    """The libraries differ as `choices` says."""
+
+
+@dataclass
+class Held:
+    """A tensor that the program has a name for."""
+
+    text: str
+    ours: object
+    theirs: object
+    seen: tuple = ()
+    versions: tuple[int, int] = (0, 0)
+    derived: bool = False  # what a transform or a gradient gave: how that lies in memory is each library's own
+
+
+class Pair:
+    """A program under way."""
+
+    def __init__(self, other: str, arrays: list, compiles: bool = True):
+        self.torch = importlib.import_module(other)
+        self.pullback = importlib.import_module("pullback")
+        self.ours = namespace("pullback", arrays, compiles)
+        self.theirs = namespace(other, arrays, False)
+        self.lines: list[str] = []
+        self.held: list[Held] = []
+        self.slack = 1.0
+        self.errors: list[str] = []
+        self.derived = self.signs = False
+
+    # ---- running
+    def run(
+        self,
+        line: str,
+        bound: str = "",
+        numbers: bool = True,
+        seed: int | None = None,
+        derived: bool = False,
+        signs: bool = False,
+    ) -> bool:
+        """Run one line in both; whether it ran. `bound` is the name that it gives a value; `signs`, whether those of zeros count."""
+        self.derived, self.signs = derived, signs
+        self.lines.append(line)
+        code = compile(line, "<program>", "exec")
+        ours = self._execute(code, self.pullback, self.ours, seed)
+        theirs = self._execute(code, self.torch, self.theirs, seed)
+        if type(theirs).__name__ not in [c.__name__ for c in type(ours).__mro__]:
+            if reason := answered(self.lines, ours, theirs, self._empty()):
+                raise Chosen(reason)
+            raise Different(f"raised {ours!r} and {theirs!r}")
+        if ours is not None:
+            self.errors.append(f"{type(ours).__name__}: {ours}")
+            if "out=" in line:  # whether it was resized before the error is each library's own
+                raise Ended
+        elif bound:
+            self._bind(bound, self.ours[bound], self.theirs[bound])
+        self.compare(numbers)
+        return ours is None
+
+    def _execute(self, code, torch, names: dict, seed: int | None) -> Exception | None:
+        if seed is not None:
+            torch.manual_seed(seed)
+        try:
+            exec(code, names)
+        except Exception as error:
+            return error
+        return None
+
+    def _bind(self, text: str, ours, theirs) -> None:
+        if isinstance(ours, list | tuple):
+            if not isinstance(theirs, list | tuple) or len(ours) != len(theirs):
+                raise Different(f"{text}: {ours!r} != {theirs!r}")
+            for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+                self._bind(f"{text}[{i}]", a, b)
+        elif (
+            (ours is None or theirs is None) and self.derived and not self._nonzero(ours) and not self._nonzero(theirs)
+        ):
+            if ours is not theirs:
+                raise Chosen("gradients that are zero, or none")
+        elif isinstance(ours, self.pullback.Tensor):
+            if not isinstance(theirs, self.torch.Tensor):
+                raise Different(f"{text}: {ours!r} != {theirs!r}")
+            if look.is_unreal(theirs) and not ours.count_nonzero():
+                raise Chosen("tensors of zeros without memory, which PyTorch gives for tangents")
+            self.held.append(Held(text, ours, theirs, derived=self.derived))
+        elif callable(ours):
+            pass
+        elif isinstance(ours, float) and isinstance(theirs, float):
+            if not (abs(ours - theirs) <= 1e-6 * abs(ours) or ours == theirs or ours != ours and theirs != theirs):
+                raise Different(f"{text}: {ours!r} != {theirs!r}")
+        elif str(ours).replace("pullback", "torch") != str(theirs):
+            raise Different(f"{text}: {ours!r} != {theirs!r}")
+
+    def _empty(self) -> bool:
+        return any(not h.ours.numel() or not h.ours.ndim for h in self.held)
+
+    def _nonzero(self, value) -> bool:
+        return value is not None and bool(value.count_nonzero())
+
+    # ---- comparing
+    def compare(self, numbers: bool = True) -> None:
+        """Every tensor that has a name, and its gradient."""
+        if self.ours["log"] != self.theirs["log"]:
+            raise Different(f"log: {self.ours['log']} != {self.theirs['log']}")
+        for held in self.held:
+            seen = self._compare(held.text, held.ours, held.theirs, held.seen, numbers, held.derived)
+            written = look.written(held.ours), look.written(held.theirs)
+            if not held.seen:
+                held.versions = written
+            elif written[0] - held.versions[0] != written[1] - held.versions[1]:
+                raise Different(
+                    f"{held.text}: version {held.versions[0]} -> {written[0]} and {held.versions[1]} -> {written[1]}"
+                )
+            if held.ours.requires_grad and held.ours.is_leaf:
+                a, b = held.ours.grad, held.theirs.grad
+                if (a is None) != (b is None):
+                    raise Different(f"{held.text}.grad: {a!r} != {b!r}")
+                if a is not None:
+                    self._compare(f"{held.text}.grad", a, b, (), numbers, True)
+            held.seen = seen
+
+    def _compare(self, text: str, ours, theirs, seen: tuple, numbers: bool, derived: bool) -> tuple:
+        a, b = look.facts(ours, derived), look.facts(theirs, derived)
+        if not derived:
+            a, b = (*a, self._shared(ours, "ours")), (*b, self._shared(theirs, "theirs"))
+        if a != b:
+            self._excuse(text, a, b, derived)
+        now = (*a, look.written(ours))
+        if numbers and now != seen:
+            left, right = look.numbers(self.pullback, ours), look.numbers(self.torch, theirs)
+            if found := look.differ(a[0], left, right, self.slack, self.signs):
+                raise Different(f"{text} ({a[0]}): {found}")
+            if left.dtype.kind in "fc" and left.tobytes() != right.tobytes():
+                look.settle(self.torch, theirs, left)
+        return now
+
+    def _excuse(self, text: str, a: tuple, b: tuple, derived: bool) -> None:
+        """Raise for facts that differ, but for those that are each library's own."""
+        same = [x == y for x, y in zip(a, b, strict=True)]
+        if derived and all(same[:2]):
+            if a[2] and not b[2] and "create_graph" not in "".join(self.lines):
+                raise Different(f"{text}: {look.words(a, b)}")
+            return  # whether a gradient depends on anything is each library's own to know
+        if not derived and all(same[:6]) and (a[-1] == b[-1] == text or 0 in a[1]):
+            raise Chosen("in which order the elements of a new tensor lie in memory")
+        raise Different(f"{text}: {look.words(a, b)}")
+
+    def _shared(self, t, side: str) -> str:
+        """The first tensor of the program that has the memory of this one, as far as views tell."""
+        root = self._root(t)
+        return next((h.text for h in self.held if self._root(getattr(h, side)) is root), "")
+
+    def _root(self, t):
+        return t if t._base is None else t._base
