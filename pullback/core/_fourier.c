@@ -247,7 +247,7 @@ static PyObject *py_unfold_backward(PyObject *self, PyObject *args) {
     Array *g = strided_of(argument(args, 0));
     Py_ssize_t shape[2], size, step;
     const int nd = g ? g->nd : 0, dims = integers_of(argument(args, 1), shape, 2), dim = dims > 0 && PyLong_CheckExact(argument(args, 2));
-    NONE_UNLESS(dim && kind(g) <= F64 && nd == dims + 1 && integer_of(argument(args, 3), &size) && integer_of(argument(args, 4), &step));
+    NONE_UNLESS(g && dim && kind(g) <= F64 && nd == dims + 1 && integer_of(argument(args, 3), &size) && integer_of(argument(args, 4), &step));
     Py_ssize_t which = PyLong_AsSsize_t(argument(args, 2)), rows = dims == 2 ? shape[0] : 1, length = shape[dims - 1];
     if (which == -1 && PyErr_Occurred()) PyErr_Clear();
     Py_ssize_t frames = g->shape[nd - 2], along = dims == 2 ? g->strides[0] : 0;

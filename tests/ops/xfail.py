@@ -10,6 +10,7 @@ LENGTHS = "lengths come as a tensor and are read: tensors without data have none
 MEMORY = "reads memory as it lies: other strides are another question, or refused with PyTorch's words"
 ONCE = "differentiable once, as in PyTorch: the derivative of its backward is not implemented, and the error says so"
 AS_PYTORCH = "gives `self` the gradient that PyTorch gives it, which is not the derivative (see its rule)"
+COUNTS = "counts have no derivative that is built, as in PyTorch, and the error says so"
 COUPLED = "its last argument is a function of the second: mapped over alone, they no longer fit"
 
 XFAIL: dict[tuple[str, str], str] = {
@@ -21,5 +22,6 @@ XFAIL: dict[tuple[str, str], str] = {
     **{(k, c): ONCE for k in ("grid_sampler_2d", "grid_sampler_3d", "grid_sampler") for c in ("second_gradient", "forward")},
     **{("segment_reduce", c): ONCE for c in ("second_gradient", "forward")},
     **{(k, c): AS_PYTORCH for k in ("_as_strided_write", "as_strided_scatter") for c in ("gradient", "forward")},
+    **{(k, c): COUNTS for k in ("_histogramdd_from_bin_cts", "histogram.bins_tensor", "histogram.bin_ct") for c in ("gradient", "second_gradient", "forward", "batched_gradient")},
     ("cumprod_backward", "vmap"): COUPLED,
 }  # fmt: skip

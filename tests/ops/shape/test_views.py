@@ -211,3 +211,10 @@ def test_a_copy_of_a_detached_tensor_has_a_gradient() -> None:
     x = torch.ones(2, requires_grad=True)
     (gradient,) = torch.autograd.grad((torch.detach_copy(x) * 3).sum(), x)
     assert gradient.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64"])
+def test_windows_of_other_numbers_than_floats_have_gradients(dtype) -> None:
+    x = torch.arange(6).to(getattr(torch, dtype)).requires_grad_()
+    (gradient,) = torch.autograd.grad(x.unfold(0, 3, 2).real.sum(), x)
+    assert gradient.tolist() == [1, 1, 2, 1, 1, 0] and gradient.dtype is x.dtype
