@@ -72,6 +72,12 @@ static Kernel TABLE[] = {
 #include "native_special.h"
 #undef ROW
 };
+#ifdef WIDER
+static const Loop widens[3] = {widen_plain, widen_avx2, widen_avx512}, narrows[3] = {narrow_plain, narrow_avx2, narrow_avx512};
+#else
+static const Loop widens[3] = {widen_plain, widen_plain, widen_plain}, narrows[3] = {narrow_plain, narrow_plain, narrow_plain};
+#endif
+static Loop widen, narrow; /* those for this processor */
 #define KERNELS ((int)(sizeof TABLE / sizeof *TABLE))
 
 static int size_of(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
@@ -359,6 +365,90 @@ static PyObject *py_over_rows(PyObject *self, PyObject *args) {
     return PyBool_FromLong(fits);
 }
 
+/* ---- bfloat16: computed in single precision, a piece that stays near at a time */
+typedef struct {
+    const Kernel *kernel; /* NULL: the first is widened or narrowed to the second */
+    char *at[MOST_OPERANDS];
+    float numbers[MOST_OPERANDS];
+    int is_narrow;
+} Halves;
+
+static void halves_part(long first, long last, void *const *arguments) {
+    const Halves *h = arguments[0];
+    const Kernel *k = h->kernel;
+    if (!k) {
+        char *p[2] = {h->at[0] + first * (h->is_narrow ? 4 : 2), h->at[1] + first * (h->is_narrow ? 2 : 4)};
+        (h->is_narrow ? narrow : widen)(last - first, p);
+        return;
+    }
+    float room[MOST_OPERANDS][BUFFER] __attribute__((aligned(64)));
+    int inputs = k->arrays + k->numbers;
+    char *p[MOST_OPERANDS];
+    for (int o = 0; o <= inputs; o++)
+        p[o] = o >= k->arrays && o < inputs ? (char *)&h->numbers[o - k->arrays] : (char *)room[o];
+    for (long at = first; at < last; at += BUFFER) {
+        i64 n = last - at < BUFFER ? last - at : BUFFER, whole = (n + WHOLE - 1) / WHOLE * WHOLE;
+        for (int o = 0; o < k->arrays; o++) {
+            char *pair[2] = {h->at[o] + at * 2, p[o]};
+            widen(n, pair);
+            memset(room[o] + n, 0, (size_t)(whole - n) * sizeof(float));
+        }
+        k->loop(whole, p);
+        char *pair[2] = {p[inputs], h->at[k->arrays] + at * 2};
+        narrow(n, pair);
+    }
+}
+
+/* over_halves(name, (array, ..., result), (number, ...), threads): whether the loop of this name was run on row-major arrays of one size that
+ * hold bfloat16 as 16-bit integers; without a name, one array is widened to single precision or narrowed from it */
+static PyObject *py_over_halves(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *given, *numbers;
+    long threads;
+    if (!PyArg_ParseTuple(args, "sO!O!l", &name, &PyTuple_Type, &given, &PyTuple_Type, &numbers, &threads))
+        return NULL;
+    Halves h = {*name ? find(name, 'f') : NULL, {NULL}, {0}, 0};
+    Py_buffer views[MOST_OPERANDS];
+    int held = 0, operands = (int)PyTuple_GET_SIZE(given), values = (int)PyTuple_GET_SIZE(numbers);
+    int fits = *name ? h.kernel && h.kernel->arrays + 1 == operands && h.kernel->numbers == values && h.kernel->results == 1 &&
+                           !strchr(h.kernel->types, '?') && !strchr(h.kernel->types, 'd')
+                     : operands == 2;
+    Py_ssize_t n = 0;
+    for (; fits && held < operands; held++) {
+        if (PyObject_GetBuffer(PyTuple_GET_ITEM(given, held), &views[held], PyBUF_ND | PyBUF_FORMAT | (held == operands - 1 ? PyBUF_WRITABLE : 0)) < 0) {
+            PyErr_Clear();
+            fits = 0;
+            break;
+        }
+        const Py_buffer *v = &views[held];
+        const char type = v->format && v->format[0] && !v->format[1] ? v->format[0] : 0;
+        if (!held) {
+            n = v->len / v->itemsize;
+            h.is_narrow = !*name && type == 'f';
+        }
+        char wanted = *name ? 'H' : (held == 0) == h.is_narrow ? 'f' : 'H';
+        fits = type == wanted && v->len / v->itemsize == n;
+        h.at[held] = v->buf;
+    }
+    for (int o = 0; fits && o < values; o++)
+        h.numbers[o] = (float)PyFloat_AsDouble(PyTuple_GET_ITEM(numbers, o));
+    if (PyErr_Occurred())
+        fits = 0;
+    if (fits) {
+        void *const arguments[] = {&h};
+        PyThreadState *state = n >= QUIET ? PyEval_SaveThread() : NULL;
+        if (pool && threads > 1 && n >= 2 * QUIET)
+            pool(halves_part, 0, n, QUIET, arguments, threads);
+        else
+            halves_part(0, n, arguments);
+        if (state)
+            PyEval_RestoreThread(state);
+    }
+    while (held--)
+        PyBuffer_Release(&views[held]);
+    return PyErr_Occurred() ? NULL : PyBool_FromLong(fits);
+}
+
 /* ---- updates of lists */
 
 typedef struct {
@@ -456,6 +546,7 @@ static PyMethodDef methods[] = {
     {"ufuncs", py_ufuncs, METH_NOARGS, "ufuncs() -> {name: ufunc}"},
     {"update", py_update, METH_VARARGS, "update(name, arrays, numbers, threads) -> how many tuples were done"},
     {"over_rows", py_over_rows, METH_VARARGS, "over_rows(name, arrays and result, threads) -> whether it was done"},
+    {"over_halves", py_over_halves, METH_VARARGS, "over_halves(name, arrays and result, numbers, threads) -> whether it was done"},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},
 };
@@ -474,5 +565,7 @@ PyMODINIT_FUNC PyInit__elements(void) {
 #endif
     for (int k = 0; k < KERNELS; k++)
         TABLE[k].loop = TABLE[k].loops[level];
+    widen = widens[level];
+    narrow = narrows[level];
     return PyModule_Create(&module);
 }

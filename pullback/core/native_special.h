@@ -186,6 +186,7 @@ enum { CHEBYSHEV_T, CHEBYSHEV_U, CHEBYSHEV_V, CHEBYSHEV_W, HERMITE_H, HERMITE_HE
 #define ONE(name, key) ROW(name##_f, key, 1, 0, 1, "ff")
 #define TWO(name, key) ROW(name##_f, key, 2, 0, 1, "fff")
 #define TWO_KINDS(name, key) ROW(name##_f, key, 2, 0, 1, "fff") ROW(name##_d, key, 2, 0, 1, "ddd")
+ONE(h_exp, "rows:exp")
 ONE(h_erfc, "erfc.default")
 ONE(h_ndtr, "special_ndtr.default")
 ONE(h_erfinv, "erfinv.default")
@@ -235,6 +236,26 @@ ROW(h_elu_f, "elu.default", 1, 3, 1, "fffff")
 #undef TWO_KINDS
 
 #else
+/* bfloat16 to single precision, and back to the nearest, of two equally near ones the even */
+static void V(widen)(i64 n, char *const *a) {
+    const u16 *x = (const u16 *)a[0];
+    u32 *y = (u32 *)a[1];
+    SIMD for (i64 i = 0; i < n; i++) y[i] = (u32)x[i] << 16;
+}
+static void V(narrow)(i64 n, char *const *a) {
+    const u32 *x = (const u32 *)a[0];
+    u16 *y = (u16 *)a[1];
+    SIMD for (i64 i = 0; i < n; i++) {
+        const u32 b = x[i], nearest = (b + 0x7fff + ((b >> 16) & 1)) >> 16, odd = (b >> 16) | 0x40;
+        y[i] = (u16)((b & 0x7fffffff) > 0x7f800000 ? odd : nearest);
+    }
+}
+static void V(h_exp_f)(i64 n, char *const *a) {
+    const f32 *x = (const f32 *)a[0];
+    f32 *y = (f32 *)a[1];
+    SIMD for (i64 i = 0; i < n; i++) y[i] = f_exp(x[i]);
+}
+
 #define ONE(name, value)                                      \
     static void V(name##_f)(i64 n, char *const *a) {          \
         const f32 *x = (const f32 *)a[0];                     \

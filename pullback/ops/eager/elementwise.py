@@ -12,7 +12,7 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, dtype
 from ..system.operator import Operator
-from .kernels import kernel_of, loop_of
+from .kernels import half_loop_of, kernel_of, loop_of
 from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
 from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
 
@@ -60,6 +60,7 @@ def names_of(op: Operator) -> dict:
     if declared.ufunc is not None:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
         names |= {"loop": loop_of(functional), "FLOAT32": dtypes.float32}
+        names |= {"half_loop": half_loop_of(functional), "BFLOAT16": dtypes.bfloat16}
     if declared.constant is not None:
         names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
     case = case_of(functional)
@@ -81,7 +82,9 @@ def _finish(call: Call, tensors: list[str]) -> list[str]:
 # ---- one ufunc
 def _ufunc(call: Call) -> str:
     """The ufunc of a call: one in C where there is one for the dtype."""
-    return "ufunc" if loop_of(call.op) is None else "(loop if d is FLOAT32 else ufunc)"
+    half = "" if half_loop_of(call.op) is None else "half_loop if d is BFLOAT16 else "
+    single = "" if loop_of(call.op) is None else "loop if d is FLOAT32 else "
+    return f"({single}{half}ufunc)" if half or single else "ufunc"
 
 
 def _unary(call: Call, x: str, out: str) -> str:

@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from ...core import halves
 from ...core.elements import table
 from ...core.source import run_source
 from ..system.operator import Operator, key_of
@@ -86,6 +87,30 @@ def loop_of(op: Operator):
         return loop
     declared = op.declared
     return loop if getattr(declared, "ufunc", None) is not None and loop.nin == len(op.tensor_positions) else None
+
+
+_ROWS = frozenset(
+    ("add", "subtract", "multiply", "divide", "exp")
+)  # ufuncs of which there are loops that are not eager's own
+
+
+@cache
+def half_loop_of(op: Operator) -> Callable | None:
+    """A function with the array library's ufunc's arguments, for bfloat16: a loop in C on many elements, else that ufunc. None where
+    there is no loop."""
+    declared = op.declared
+    name = getattr(declared, "ufunc", None)
+    if name is None or declared.constant is not None or declared.result is not None or not table:
+        return None
+    if name not in _ROWS and loop_of(op) is None:
+        return None
+    ufunc, loop = getattr(np, name), f"rows:{name}" if name in _ROWS else key_of(op)
+
+    def run(*arrays, out=...):
+        found = halves.run(loop, *arrays, out=None if out is ... else out)
+        return ufunc(*arrays, out=out) if found is None else found
+
+    return run
 
 
 def has_loop(op: Operator) -> bool:

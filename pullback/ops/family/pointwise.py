@@ -18,6 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ...core import dtype as dtypes
+from ...core import halves
 from ...core.arrays import LARGE, can_split, keep_freed_memory, library, run_chunks, split_elementwise
 from ...core.device import cpu
 from ...core.dtype import INT, dtype
@@ -29,7 +30,7 @@ from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
-from ..eager.kernels import has_loop, kernel_of, loop_of, run_into
+from ..eager.kernels import half_loop_of, has_loop, kernel_of, loop_of, run_into
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import NONDIFFERENTIABLE, Declaration
@@ -185,6 +186,8 @@ class Pointwise(Family):
         _, compute, result = self.plan(op, args)
         working = dtypes.float32 if compute in dtypes.reduced_precision and not op.declared.native else compute
         if working is not compute:
+            if compute is dtypes.bfloat16 and (out := self._by_halves(op, args, result)) is not None:
+                return out
             args = self._rounded(op, args, compute)
         values = [
             self._operand(xp, a, compute, working) if m else array_of(a)
@@ -192,13 +195,31 @@ class Pointwise(Family):
         ]
         array = self._run(op, xp, values, result)
         if array.dtype != result.numpy:
-            array = array.astype(result.numpy)
+            quick = halves.cast(array, result.numpy) if result is dtypes.bfloat16 else None
+            array = array.astype(result.numpy) if quick is None else quick
         elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
         if array.ndim > 1 and not all(t._array.flags.c_contiguous for t in tensors):
             order = [t._array for t in in_order(op, tensors)] if not op.declared.contiguous else []
             array = ufuncs.laid_out(array, order, xp)
         return wrap(array, result, device)
+
+    def _by_halves(self, op: Operator, args: tuple, result: dtype):
+        """The result of large bfloat16 tensors of one shape, by a loop in C."""
+        loop = half_loop_of(op) if result is dtypes.bfloat16 else None
+        arrays = [a._array for a in args if isinstance(a, Tensor)]
+        if (
+            loop is None
+            or len(arrays) != len(op.tensor_positions)
+            or any(a.dtype != result.numpy or not a.flags.c_contiguous for a in arrays)
+        ):
+            return None
+        if (
+            any(a.shape != arrays[0].shape for a in arrays)
+            or ufuncs.ufunc_of(op, [array_of(a) for a in args], result.numpy) is None
+        ):
+            return None
+        return wrap(loop(*arrays), result)
 
     def _run(self, op: Operator, xp, values: list, result: dtype):
         """The kernel; where shapes do not meet, the error says which, and is the only one."""

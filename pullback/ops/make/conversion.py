@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core.arrays import assign, library
 from ...core.device import device as device_type
 from ...core.dtype import PYTHON_TYPES, computable
 from ...core.dtype import dtype as dtype_type
+from ...core.geometry import contiguous_strides
 from ...core.modes import ambient
 from ...core.storage import new_array
 from ...core.tensor import CUDA, DISPATCH_SUBCLASS, FAKE, META, SPARSE, Tensor, stride_of, wrap
@@ -26,8 +29,12 @@ _FORMAT = "MemoryFormat? memory_format=None"
 
 # ---- copies
 def _copy_array(xp, spec: Spec, source, source_dtype):
+    cast = cast_array(source, source_dtype, spec.dtype)
+    if cast is not source and cast.__class__ is np.ndarray and xp is np and cast.base is None:  # a copy already
+        if cast.flags.c_contiguous and (spec.stride is None or spec.stride == contiguous_strides(cast.shape)):
+            return cast
     out = new_array(spec.shape, spec.dtype, spec.stride, xp)
-    assign(out, cast_array(source, source_dtype, spec.dtype))
+    assign(out, cast)
     return out
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from sys import getrefcount
 
-from ...core import modes
+from ...core import dtype as dtypes
+from ...core import halves, modes
 from ...core import node as nodes
 from ...core.arrays import assign
 from ...core.geometry import Geometry, contiguous_strides, is_dense, may_overlap
@@ -345,6 +346,10 @@ def cast_array(array, source, target):
         array = array.real if target.name != "bool" else array
     if source.is_floating_point and target.category == 1 and (target.itemsize < 8 or not target.is_signed):
         return _float_to_narrow_int(array, target)
+    if (source is dtypes.bfloat16 or target is dtypes.bfloat16) and (
+        quick := halves.cast(array, target.numpy)
+    ) is not None:
+        return quick
     return array.astype(target.numpy)
 
 

@@ -1,0 +1,101 @@
+"""bfloat16 in C: casts and loops give what the array library gives, bit for bit where it rounds once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback.core import halves
+
+if halves._elements is None:
+    pytest.skip("the extension is not built", allow_module_level=True)
+
+BF16 = torch.bfloat16.numpy
+SIZES = (512, 513, 1000, 40_001, 200_003)
+SPECIAL = (np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 3.4e38, -3.39e38, 1e-40, 1.00390625, 1.01171875, 1.0039063)
+
+
+@pytest.fixture(params=[1, 3])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def singles(n: int, seed: int = 0) -> np.ndarray:
+    """Numbers of every size, and what is special."""
+    bits = np.random.default_rng(seed).integers(0, 1 << 32, size=n, dtype=np.uint32)
+    values = bits.view(np.float32).copy()
+    values[: len(SPECIAL)] = SPECIAL
+    return values
+
+
+def same(found: np.ndarray, expected: np.ndarray) -> bool:
+    nan = np.isnan(expected.astype(np.float32))
+    if not np.array_equal(np.isnan(found.astype(np.float32)), nan):
+        return False
+    return found.dtype == expected.dtype and np.array_equal(found[~nan].view("u2"), expected[~nan].view("u2"))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_casts(n: int, threads: int):
+    x = singles(n)
+    narrow = halves.cast(x, BF16)
+    assert same(narrow, x.astype(BF16))
+    wide = halves.cast(narrow, np.dtype(np.float32))
+    np.testing.assert_array_equal(wide, narrow.astype(np.float32))
+    t = torch.from_numpy(x).to(torch.bfloat16)
+    assert same(t._array, x.astype(BF16)) and t._array.base is None
+    np.testing.assert_array_equal(t.to(torch.float32).numpy(), narrow.astype(np.float32))
+
+
+def test_every_bfloat16_comes_back():
+    every = np.arange(1 << 16, dtype=np.uint16).view(BF16)
+    assert same(halves.cast(halves.cast(every, np.dtype(np.float32)), BF16), every)
+
+
+def test_casts_that_are_left_to_the_array_library():
+    x = singles(4096).reshape(64, 64)
+    f32 = np.dtype(np.float32)
+    for array, target in (
+        (x.T, BF16),
+        (x[:, ::2], BF16),
+        (x[:2, :3], BF16),
+        (x.astype(np.float64), BF16),
+        (x, f32),
+        (x.astype(np.int32), BF16),
+    ):
+        assert halves.cast(array, target) is None
+    for t in (torch.from_numpy(x).t(), torch.from_numpy(x)[:, ::2], torch.from_numpy(x).flip(0)):
+        assert same(np.ascontiguousarray(t.to(torch.bfloat16)._array), np.ascontiguousarray(t._array).astype(BF16))
+    assert torch.from_numpy(x).t().to(torch.bfloat16).stride() == (1, 64)
+
+
+PAIRS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("n", SIZES)
+def test_operators_of_two(name: str, n: int, threads: int):
+    x, y = (singles(n, seed).astype(BF16) for seed in (1, 2))
+    with np.errstate(all="ignore"):
+        expected = PAIRS[name](x, y)
+    t, u = torch.from_numpy(x.view("u2")).view(torch.bfloat16), torch.from_numpy(y.view("u2")).view(torch.bfloat16)
+    assert same(getattr(torch, name)(t, u)._array, expected)
+    into = t.clone()
+    assert same(getattr(into, name + "_")(u)._array, expected)
+    rows = getattr(torch, name)(t[: n // 2 * 2].reshape(2, -1), u[: n // 2])
+    assert same(rows._array.reshape(-1)[: n // 2], expected[: n // 2])
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_functions_of_one(n: int, threads: int):
+    x = torch.randn(n).mul(10).to(torch.bfloat16)
+    x[:3] = torch.tensor([float("nan"), float("inf"), -float("inf")])
+    for name in ("exp", "reciprocal", "sin", "sqrt", "log1p"):
+        wide = getattr(x.to(torch.float64), name)()
+        found = getattr(x, name)()
+        assert found.dtype is torch.bfloat16
+        np.testing.assert_allclose(found.to(torch.float64).numpy(), wide.numpy(), rtol=2**-8, atol=1e-38)
