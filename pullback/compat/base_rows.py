@@ -49,6 +49,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_disabled_torch_function_impl": "pullback.core.tensor:disabled_torch_function",
         "_disabled_torch_dispatch_impl": "pullback.core.tensor:disabled_torch_dispatch",
         "has_lapack": "pullback:has_lapack",
+        "has_spectral": "pullback.compat.package_names:HAS_SPECTRAL",
         "_has_cuda": "pullback:has_cuda",
         "_has_xpu": "pullback.compat.package_names:HAS_XPU",
         "Generator": "pullback.core.random:Generator",
@@ -109,7 +110,11 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._VF": {"*": "pullback", "unique_dim": "pullback.ops.reduce.searching:unique_dim"},
     "torch.autograd._functions": {"Resize": "pullback.autograd.legacy_functions:Resize"},
-    "torch.testing._utils": {"freeze_rng_state": "pullback.ops.make.random:fork_rng"},
+    "torch.testing._utils": {
+        "freeze_rng_state": "pullback.ops.make.random:fork_rng",
+        "wrapper_set_seed": "pullback.compat.private_names:with_a_seed",
+    },
+    "torch.utils._dtype_abbrs": {"dtype_abbrs": "pullback.compat.private_names:DTYPE_ABBRS"},
     "torch.nested._internal": {
         "nested_int": "torch.nested._internal.nested_int:",
         "nested_tensor": "torch.nested._internal.nested_tensor:",

@@ -76,6 +76,7 @@ ROWS: dict[str, dict[str, str]] = {
         "SUPPORTED_DEVICE_TYPE_TO_KEY": "pullback.library.stepwise:DEVICE_KEYS",
         "custom_op": "pullback.library.stepwise:custom_op_handle",
         "get_op": "pullback.library.stepwise:get_op",
+        "get_ctx": "pullback.library.fake:get_ctx",
         "global_registry": "pullback.library.stepwise:definitions",
         "infer_schema": "pullback.library.inference:infer_schema",
         "parse_qualname": "pullback.library.stepwise:split_name",

@@ -18,6 +18,7 @@ from ..surface.settings import get_default_device
 
 HAS_NUMPY = True
 HAS_XPU = False  # no device of Intel's can be used
+HAS_SPECTRAL = True  # Fourier transforms need no other library
 _warned: set[str] = set()
 _tuned: dict[tuple, dict] = {}  # parameters of Triton's kernels, by operator, device and version
 

@@ -139,6 +139,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._C._cpu": {
         name: f"pullback.surface.cpu:{name}"
         for name in (
+            "_is_amx_fp16_supported",
             "_is_amx_tile_supported",
             "_is_avx2_supported",
             "_is_avx512_bf16_supported",

@@ -13,12 +13,24 @@ from ..core.device import device as device_type
 from ..core.device import device as device_type_of
 from ..core.geometry import is_dense
 from ..core.modes import ambient
+from ..core.random import manual_seed
 from ..core.storage import storage_of
 from ..core.tensor import Tensor
+from ..ops.make.random import fork_rng
 from ..surface.jit.graphs import TracingState, tracing_state
 from ..surface.settings import get_default_device as default
 
 MAP_LOCATION = Callable[[Any, str], Any] | Any | str | dict[str, str] | None
+
+
+DTYPE_ABBRS = {d: d.abbr for d in dtypes.by_name.values()}
+
+
+def with_a_seed(op: Callable, *args: Any, **kwargs: Any) -> Any:
+    """What a function gives with a seed of its own, the generators left as they were."""
+    with fork_rng():
+        manual_seed(42)
+        return op(*args, **kwargs)
 
 
 class _KindOfTensorMeta(type):

@@ -27,7 +27,7 @@ MODULES = (
     "shape.complex_views", "shape.view_metadata", "shape.joining", "shape.splitting", "index.indexing",
     "index.gather_scatter", "index.index_along", "index.masked_elements", "shape.view_scatter",
     "shape.rearranging", "shape.view_copies", "linalg.contraction", "linalg.tensor_products", "linalg.einsum",
-    "linalg.grouped", "linalg.scaled", "linalg.integer_products", "linalg.packed_weights", "system.plain_classes", "system.policies", "network.attention", "network.multihead",
+    "linalg.grouped", "linalg.scaled", "linalg.integer_products", "linalg.packed_weights", "layout.oneapi", "system.plain_classes", "system.policies", "network.attention", "network.multihead",
     "network.embedding", "network.recurrent",
     "elementwise.special", "elementwise.special_bessel", "elementwise.special_polynomials", "signal.fft",
     "signal.short_time", "signal.windows", "linalg.cholesky", "linalg.determinant", "linalg.ldl",

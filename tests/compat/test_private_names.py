@@ -71,3 +71,16 @@ def test_checks():
         functions.check_tensor_all(torch.zeros(1, dtype=torch.bool))
     with pytest.raises(RuntimeError, match="torch.profiler.profile is"):
         functions.no_cuda_profile()
+
+
+def test_seeds_and_short_names_of_dtypes():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    assert torch.equal(names.with_a_seed(torch.rand, 3), names.with_a_seed(torch.rand, 3))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert names.DTYPE_ABBRS[torch.bfloat16] == "bf16" and names.DTYPE_ABBRS[torch.int64] == "i64"
+
+
+def test_names_of_the_processor():
+    assert torch.ops.mkldnn._is_mkldnn_bf16_supported() and torch.ops.mkldnn._is_mkldnn_fp16_supported()
+    assert torch.cpu._is_amx_fp16_supported() in (True, False)

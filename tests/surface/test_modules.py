@@ -178,3 +178,13 @@ def test_archives_that_lead_out_of_their_folder_are_not_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / "good.zip", "w") as archive:
         archive.write(tmp_path / "weights.pt", "inner.pt")
     assert torch.hub._legacy_zip_load(str(tmp_path / "good.zip"), str(tmp_path / "models"))["w"].tolist() == [1, 1]
+
+
+def test_references_to_storages_keep_none():
+    x = torch.ones(3)
+    ref = torch.multiprocessing.reductions.StorageWeakRef(x.untyped_storage())
+    same = torch.multiprocessing.reductions.StorageWeakRef(x[1:].untyped_storage())
+    assert ref == same and hash(ref) == hash(same) and not ref.expired()
+    assert ref != torch.multiprocessing.reductions.StorageWeakRef(torch.ones(3).untyped_storage())
+    del x
+    assert ref.expired()

@@ -285,7 +285,7 @@ def call_subclasses(op, args: tuple):
 def _offer(op, overridden: list, types: tuple, positional: tuple, keywords: dict):
     for o in overridden:
         with modes.masked(0, modes.BELOW_AUTOGRAD):
-            result = _handler(op, type(o), type(o))(op, types, positional, keywords)
+            result = _handler(op, o, type(o))(op, types, positional, keywords)
         if result is not NotImplemented:
             return _checked(op, result)
     if not overridden:
@@ -310,9 +310,12 @@ def _checked(op, result):
 
 
 def _handler(op, who, cls: type) -> Callable:
-    """What handles an operator for a dispatch mode or subclass: the rule registered for its class, or its own method."""
+    """What handles an operator for a dispatch mode or a tensor: the rule registered for its class, or its own method, which need
+    be none of the class."""
     rule = op.dispatch_rules.get(cls)
-    return who.__torch_dispatch__ if rule is None else partial(rule, who)
+    if rule is None:
+        return who.__torch_dispatch__
+    return partial(rule, cls if isinstance(who, Tensor) else who)
 
 
 def call_form(op, args: tuple, lists: bool = True, named: Container[str] = ()) -> tuple[tuple, dict]:

@@ -113,13 +113,18 @@ _FLAGS = {
     "sse4_1": "sse4_1", "sse4_2": "sse4_2", "avx": "avx", "avx2": "avx2", "fma3": "fma", "f16c": "f16c",
     "bmi": "bmi1", "bmi2": "bmi2", "avx512_f": "avx512f", "avx512_bw": "avx512bw", "avx512_vl": "avx512vl",
     "avx512_dq": "avx512dq", "avx512_vnni": "avx512_vnni", "avx512_bf16": "avx512_bf16", "amx_tile": "amx_tile",
-    "amx_int8": "amx_int8", "amx_bf16": "amx_bf16",
+    "amx_int8": "amx_int8", "amx_bf16": "amx_bf16", "amx_fp16": "amx_fp16",
 }  # fmt: skip
 
 
 def _is_amx_tile_supported() -> bool:
     """Whether the processor has registers for tiles of matrices."""
     return bool(get_capabilities()["amx_tile"])
+
+
+def _is_amx_fp16_supported() -> bool:
+    """Whether these registers take float16."""
+    return bool(get_capabilities()["amx_fp16"])
 
 
 def _is_avx2_supported() -> bool:

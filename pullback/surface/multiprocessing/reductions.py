@@ -16,6 +16,31 @@ from ...core.tensor import Parameter, Tensor, wrap
 _received: dict[tuple[int, int], weakref.ref] = {}  # the storages that were received and still live, by file
 
 
+class StorageWeakRef:
+    """A reference to a storage that does not keep it; equal to every other one to the same storage.
+
+    >>> x = torch.ones(3)
+    >>> ref = torch.multiprocessing.reductions.StorageWeakRef(x.untyped_storage())
+    >>> ref == torch.multiprocessing.reductions.StorageWeakRef(x[1:].untyped_storage()), ref.expired()
+    (True, False)
+    """
+
+    __slots__ = ("_reference", "cdata")
+
+    def __init__(self, storage: Storage) -> None:
+        self._reference, self.cdata = weakref.ref(storage), id(storage)
+
+    def expired(self) -> bool:
+        """Whether the storage is gone."""
+        return self._reference() is None
+
+    def __hash__(self) -> int:
+        return self.cdata
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, StorageWeakRef) and self.cdata == other.cdata
+
+
 def _rebuild_storage(descriptor, length: int, identity: tuple[int, int]) -> Storage:
     """The storage of a descriptor: the same object for the same memory, so that aliases stay aliases."""
     known = _received.get(identity)

@@ -228,3 +228,19 @@ def test_the_other_operand_is_asked_where_no_class_implements_an_operator():
     assert a**b == -1
     with pytest.raises(TypeError, match="unsupported operand"):
         a + b
+
+
+def test_dispatch_by_a_method_of_the_tensor():
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(args[0].inner, *args[1:], **(kwargs or {}))
+
+    result = Wrapper(torch.arange(3.0)) * 2
+    assert type(result) is torch.Tensor and result.tolist() == [0.0, 2.0, 4.0]
