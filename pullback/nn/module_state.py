@@ -189,6 +189,8 @@ class ModuleState:
             )
             return
         lazy = is_lazy(own)
+        if lazy and is_lazy(given):
+            return  # neither has a shape yet: nothing to take over
         if not lazy and not own.ndim and tuple(given.shape) == (1,):  # written by versions that had no 0-d tensors
             given = given[0]
         if not lazy and given.shape != own.shape:

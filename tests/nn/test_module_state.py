@@ -113,3 +113,11 @@ def test_loading_leaves_no_cycle():
     gc.collect()
     m.load_state_dict(state)
     assert gc.collect() == 0
+
+
+def test_lazy_tensors_into_lazy_ones():
+    model, other = torch.nn.LazyLinear(3), torch.nn.LazyLinear(3)
+    model.load_state_dict(other.state_dict())
+    assert model.has_uninitialized_params() and model(torch.ones(1, 2)).shape == (1, 3)
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        model.load_state_dict(other.state_dict())

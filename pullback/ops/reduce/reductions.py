@@ -275,6 +275,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     )  # fmt: skip
     one = along(
         f"{short}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        check_out=exact_out,
         lower=lower_max_dim, kernel=with_index, reduces=True, split=True, check=_check_dim(short), vjp=selection_vjp, **HIDDEN,
     )  # fmt: skip
     pairwise = composite(f"{short}.other(Tensor self, Tensor other) -> Tensor", **HIDDEN)(
@@ -327,6 +328,7 @@ def _aminmax_vjp(gs, self, dim, keepdim, min, max):
 
 aminmax = operator(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    check_out=exact_out,
     kernel=_aminmax,
     check=_check_aminmax,
     meta=lambda self, dim, keepdim: (

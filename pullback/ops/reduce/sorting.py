@@ -16,6 +16,7 @@ from ..family.reduction import reduction
 from ..system.concrete import concrete
 from ..system.operator import NONDIFFERENTIABLE
 from ..system.overloads import overloaded
+from ..system.scalars import exact_out
 from . import sort_kernels as kernels
 from .reductions import (
     HIDDEN,
@@ -49,6 +50,7 @@ def _moved_vjp(g, dim, indices, self_shape):
 # ---- sort
 sort_stable = along(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    check_out=exact_out,
     lower=lambda b, x, stable, dim, descending: lower_sort(b, x, dim, descending),
     kernel=lambda xp, a, axis, stable, descending: kernels.sorted_with_places(xp, a, axis, descending),
     check=_check_sort,
@@ -61,6 +63,7 @@ sort_stable = along(
 
 sort_plain = along(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    check_out=exact_out,
     lower=lower_sort,
     kernel=kernels.sorted_with_places,
     check=_check_sort,
@@ -113,6 +116,7 @@ def _check_topk(self, k, dim, largest, sorted):
 
 topk = along(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    check_out=exact_out,
     lower=lower_topk,
     kernel=lambda xp, a, axis, k, largest, sorted: kernels.top(xp, a, axis, k, largest),
     length=lambda n, k, largest, sorted: k,
@@ -133,6 +137,7 @@ def _check_kth(self, k, dim, keepdim):
 
 kthvalue = along(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    check_out=exact_out,
     lower=lower_kthvalue,
     kernel=kernels.kth,
     reduces=True,
@@ -165,6 +170,7 @@ def _medians(name: str, ignore_nan: bool):
 
     one = along(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        check_out=exact_out,
         lower=lower_median_dim, kernel=along_dim, reduces=True, check=check, split=True, vjp=selection_vjp, number=1, **HIDDEN,
     )  # fmt: skip
     everything = reduction(
@@ -187,6 +193,7 @@ def _check_mode(self, dim, keepdim):
 
 mode = along(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    check_out=exact_out,
     lower=lower_mode,
     kernel=kernels.mode,
     reduces=True,

@@ -170,3 +170,23 @@ def test_one_element_of_a_row_by_its_rank_or_its_count(row, dtype, data):
         (t.median(0), sorted(row)[(len(row) - 1) // 2]),
     ]:
         assert (value.item(), row[place.item()]) == (want, want)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: torch.max(x, 0, out=out),
+        lambda x, out: torch.min(x, 0, out=out),
+        lambda x, out: torch.sort(x, 0, out=out),
+        lambda x, out: torch.topk(x, 1, 0, out=out),
+        lambda x, out: torch.kthvalue(x, 1, 0, out=out),
+        lambda x, out: torch.median(x, 0, out=out),
+        lambda x, out: torch.mode(x, 0, out=out),
+    ],
+)
+def test_out_is_of_the_very_dtypes(call):
+    x, values, places = torch.tensor([[3.0, 1.0], [2.0, 4.0]]), torch.empty(0), torch.empty(0, dtype=torch.int64)
+    call(x, (values, places))
+    for out in ((values.double(), places), (values.int(), places), (values, places.double()), (values, places.int())):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+            call(x, out)
