@@ -1,22 +1,26 @@
 """Whole training steps (forward, backward, Adam) side by side with PyTorch in one process.
 
 In: nothing but options. Out: a table of milliseconds a step: ours eager, ours compiled (the loss; the optimizer as it is), ours with the
-whole step compiled, PyTorch eager and, with `--peers`, the two compiled ways of PyTorch; and the ratio of ours to theirs, eager to eager and
-best to best (below 1 is ahead). All take turns, round by round; each figure is the best round.
+whole step compiled, PyTorch eager and, with `--peers`, the two compiled ways of PyTorch, with `--jax` a whole step of JAX; and the ratio of ours to
+theirs, eager to eager and best to best (below 1 is ahead). All take turns, round by round; each figure is the best round.
 
     python benchmarks/train.py                     every workload, eager and compiled
     python benchmarks/train.py --only GPT          those whose name contains it
     python benchmarks/train.py --ways eager        eager alone
     python benchmarks/train.py --threads 1 --cpu   one thread, by processor time: for a machine that others use too
+    python benchmarks/train.py --jax PYTHON        JAX too, in a process of an interpreter that has it (see `jax_models.py`)
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from types import ModuleType
 
 from models import WORKLOADS
@@ -42,29 +46,61 @@ def stepping(lib: ModuleType, name: str, way: str) -> Callable:
     return lib.compile(step) if way == "whole step" else step
 
 
-def best_times(steps: dict[tuple, Callable], rounds: int, clock: Callable[[], float]) -> dict[tuple, float]:
-    """Seconds a step, each the best of its rounds."""
-    best = dict.fromkeys(steps, float("inf"))
-    for step in steps.values():
-        step(), step()
-    for _ in range(rounds):
-        for key, step in steps.items():
-            for _ in range(3):
-                start = clock()
-                step()
-                best[key] = min(best[key], clock() - start)
-    return best
+class Timed:
+    """A step of a library in this process: called for a round of steps, it gives the seconds of the best."""
+
+    def __init__(self, step: Callable, clock: Callable[[], float]):
+        self.step, self.clock = step, clock
+
+    def __call__(self) -> float:
+        best = float("inf")
+        for _ in range(3):
+            start = self.clock()
+            self.step()
+            best = min(best, self.clock() - start)
+        return best
+
+
+class Jax:
+    """JAX in a process of its own, which waits between rounds."""
+
+    def __init__(self, python: str, threads: int | None, cpu: bool):
+        command = [
+            python,
+            str(Path(__file__).with_name("jax_models.py")),
+            *(["--threads", str(threads)] if threads else []),
+        ]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([*command, *(["--cpu"] if cpu else [])], stdin=pipe, stdout=pipe, text=True)
+
+    def round(self, name: str) -> float:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(name, file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.process.args} ended, with {self.process.wait()}")
+        return float(line)
+
+
+def best_times(timed: dict[tuple, Callable[[], float]], rounds: int) -> dict[tuple, float]:
+    """Seconds a step, each the best of its rounds; the first one, in which programs are compiled, does not count."""
+    for each in timed.values():
+        each()
+    results = [{key: each() for key, each in timed.items()} for _ in range(rounds)]
+    return {key: min(r[key] for r in results) for key in timed}
 
 
 def measure(
-    name: str, libs: list[ModuleType], ways: tuple[str, ...], peers: bool, rounds: int, clock: Callable
+    name: str, libs: list[ModuleType], ways: tuple[str, ...], peers: bool, rounds: int, clock: Callable, jax: Jax | None
 ) -> dict:
-    steps = {}
+    timed: dict[tuple, Callable[[], float]] = {}
     for lib in libs:
         ours = lib.__name__ == "pullback"
         for way in ways if ours or peers else ways[:1]:
-            steps[lib.__name__, way] = stepping(lib, name, way)
-    best = best_times(steps, rounds, clock)
+            timed[lib.__name__, way] = Timed(stepping(lib, name, way), clock)
+    if jax is not None:
+        timed["jax", "whole step"] = partial(jax.round, name)
+    best = best_times(timed, rounds)
     return {f"{lib} {way}": seconds * 1e3 for (lib, way), seconds in best.items()}
 
 
@@ -77,8 +113,13 @@ def show(figures: dict[str, dict]) -> None:
     for heading in ("", *headings, "eager ratio", "best ratio"):
         table.add_column(heading, justify="right" if heading else "left")
     for name, row in figures.items():
-        ours, theirs = ([v for k, v in row.items() if k.startswith(lib)] for lib in ("pullback", "torch"))
-        ratios = [f"{ours[0] / theirs[0]:.2f}", f"{min(ours) / min(theirs):.2f}"] if theirs else ["-", "-"]
+        ours = [v for k, v in row.items() if k.startswith("pullback")]
+        theirs = [v for k, v in row.items() if not k.startswith("pullback")]
+        eager = [row[f"{lib} eager"] for lib in ("pullback", "torch") if f"{lib} eager" in row]
+        ratios = [
+            f"{eager[0] / eager[1]:.2f}" if len(eager) == 2 else "-",
+            f"{min(ours) / min(theirs):.2f}" if theirs else "-",
+        ]
         table.add_row(name, *[f"{row[h]:.3f}" for h in headings], *ratios)
     Console(highlight=False, width=150).print(table)
 
@@ -88,6 +129,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--jax", metavar="PYTHON", help="an interpreter that can import JAX")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--cpu", action="store_true")
@@ -100,7 +142,8 @@ def main() -> None:
     clock = time.process_time if options.cpu else time.perf_counter
     ways = tuple(options.ways.split(","))
     names = [name for name in WORKLOADS if any(part in name for part in options.only.split(","))]
-    figures = {name: measure(name, libs, ways, options.peers, options.rounds, clock) for name in names}
+    jax = Jax(options.jax, options.threads, options.cpu) if options.jax else None
+    figures = {name: measure(name, libs, ways, options.peers, options.rounds, clock, jax) for name in names}
     show(figures)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
