@@ -29,6 +29,7 @@ EXTENSIONS = {
     "losses": (LOOPS, "arrays moves types lanes elements losses"),
     "pairs": (f"{LOOPS} {ROUNDED}", "arrays moves pairs"),
     "counts": (f"{LOOPS} {ROUNDED}", "arrays moves counts"),
+    "blocks": (f"{LOOPS} {ROUNDED}", "arrays moves blocks"),
     "draws": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves fronts normals"),
     "makers": (f"{LOOPS} {ROUNDED}", "arrays moves fronts"),
     "views": ("-O2", "arrays moves"),

@@ -234,7 +234,7 @@ static PyObject *shuffled_pixels(PyObject *args, int out) {
     shape[nd - 3] = out ? channels : c * f * f;
     shape[nd - 2] = out ? rows * f : rows;
     shape[nd - 1] = out ? columns * f : columns;
-    NONE_UNLESS(nd != 4 || (shape[1] > 1 && shape[3] > 1));
+    NONE_UNLESS(nd != 4 || (c > 1 && w > 1)); /* else of more than one order of memory */
     Array *r = new_array(nd, shape, kind(a));
     if (!r) return NULL;
     Py_ssize_t area = rows * columns * size, wide = columns * f * size;

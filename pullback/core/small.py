@@ -44,7 +44,7 @@ def threads_for_large() -> int:
 _PUBLIC = ("torch.", "Tensor.")
 for _name in (
     "_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
-    "_counts",
+    "_counts", "_blocks",
 ):  # fmt: skip
     _module = extension(_name)
     if _module is not None:

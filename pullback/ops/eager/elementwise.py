@@ -19,6 +19,7 @@ from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
 __all__ = ["KernelCase", "lines_of", "names_of", "overload_lines"]
 
 FLOATS = frozenset((dtypes.float32, dtypes.float64))
+WHOLE = frozenset((dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8, dtypes.uint8))
 NUMBERS = frozenset((int, float, bool, complex))
 REALS = frozenset((int, float, bool))
 _PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "REALS", "str": "STRINGS"}
@@ -193,11 +194,13 @@ class AnyKernelCase(KernelCase):
             *block(f"if r.dtype != {_result_dtype(call)}:", f"r = r.astype({_result_dtype(call)})"),
             *block(f"elif r.base is not None or {arrays}:", 'r = r.copy(order="K")'),
         ]
-        return _kernel_lines(call, checks, own)
+        return _kernel_lines(call, checks, own, integers=True)
 
     def names(self, op: Operator) -> dict:
         result = op.declared.result
-        return super().names(op) | {"RESULT_NUMPY": result.numpy if isinstance(result, dtype) else None}
+        return super().names(op) | {
+            "RESULT_NUMPY": result.numpy if isinstance(result, dtype) else None, "WHOLE": WHOLE,
+        }  # fmt: skip
 
 
 def _result_dtype(call: Call) -> str:
@@ -216,28 +219,36 @@ def _masks(call: Call) -> list[str]:
     return [v for v, a in call.arguments if operands and a.is_tensor and a.name not in operands]
 
 
-def _alike(call: Call) -> tuple[str, list[str]]:
-    """The tensor whose dtype counts, and what must hold of the others: one dtype (masks: boolean), one shape."""
+def _alike(call: Call, integers: bool = False) -> tuple[str, list[str]]:
+    """The tensor whose dtype counts, and what must hold of the others: one dtype (masks: boolean), one shape.
+
+    With `integers`, others may also be of integers, which floats promote to their own dtype."""
     masks = _masks(call)
     first = next(t for t in call.tensors if t not in masks)
     same = []
     for t in call.tensors:
         if t != first:
-            same += [f"{t}.dtype is {'BOOL' if t in masks else 'd'}", f"{t}._array.shape == {first}._array.shape"]
+            kind = f"{t}.dtype is BOOL" if t in masks else f"{t}.dtype is d"
+            kind = f"({kind} or {t}.dtype in WHOLE)" if integers and t not in masks else kind
+            same += [kind, f"{t}._array.shape == {first}._array.shape"]
     return first, same
 
 
-def _kernel_call(call: Call) -> str:
-    arrays = [f"{v}._array" if v in call.tensors else v for v in call.values]
+def _kernel_call(call: Call, integers: bool = False) -> str:
+    first = call.tensors[0]
+    cast = f"({{0}}._array if {{0}}.dtype is d else {{0}}._array.astype({first}._array.dtype))"
+    form = cast if integers and not _masks(call) else "{0}._array"
+    arrays = [(form if v != first else "{0}._array").format(v) if v in call.tensors else v for v in call.values]
     return f"kernel(np, {', '.join(arrays)})"
 
 
-def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = ()) -> list[str]:
-    first, same = _alike(call)
+def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = (), integers: bool = False) -> list[str]:
+    integers = integers and not _masks(call)
+    first, same = _alike(call, integers)
     small = block(
         f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', f'{first}._array.size < LARGE', *same)}:",
         *checks,
-        f"r = {_kernel_call(call)}",
+        f"r = {_kernel_call(call, integers)}",
         *block("if r.__class__ is not ndarray:", "r = np.asarray(r)"),
         *own,
         *_finish(call, call.tensors),

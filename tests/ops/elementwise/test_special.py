@@ -213,3 +213,20 @@ def test_slopes_of_products_with_the_logarithm_of_a_number():
     assert slope(torch.special.xlog1py, 1.0) == [math.log(2.0)] * 2
     assert slope(torch.special.xlog1py, -1.0) == [0.0, -math.inf]
     assert math.isnan(slope(torch.xlogy, -1.0)[1])
+
+
+def test_integers_beside_floats_are_promoted_to_them():
+    """Plain calls cast integers themselves: what they give is what equal floats give."""
+    functions = [
+        torch.special.chebyshev_polynomial_t, torch.special.hermite_polynomial_he, torch.special.laguerre_polynomial_l,
+        torch.special.zeta, torch.special.xlog1py, torch.nextafter, torch.heaviside, torch.copysign, torch.fmod, torch.hypot,
+    ]  # fmt: skip
+    for d in (torch.float32, torch.float64):
+        x = (torch.arange(1, 13).reshape(3, 4) / 7).to(d)
+        for whole in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
+            n = torch.arange(12).reshape(3, 4).to(whole)
+            for f in functions:
+                for a, b in ((x, n), (x.t(), n.t()), (x[:, ::2], n[:, ::2]), (x[0, 0], n[0, 1])):
+                    found, expected = f(a, b), f(a, b.to(d))
+                    assert (found.dtype, found.stride()) == (expected.dtype, expected.stride()), f
+                    assert torch.equal(found.nan_to_num(7.5), expected.nan_to_num(7.5)), f

@@ -227,3 +227,23 @@ def uneven_rows(inputs: int) -> AxisMap:
         4,
         (Tap(np.array([1, 1, 3]), np.array([1.0, 1.0, -2.0]), slice(0, 3)), Tap(np.array([2]), None, slice(1, 2))),
     )
+
+
+def test_columns_are_added_up_where_windows_take_them() -> None:
+    op, taken = registry["col2im.default"], 0
+    for d, kernel, dilation, padding, stride in itertools.product(
+        ("float32", "float64"), ((2, 2), (3, 1), (1, 4)), ((1, 1), (2, 3)), ((0, 0), (1, 2)), ((1, 1), (2, 3))
+    ):
+        size = (9, 11)
+        out = [
+            (n + 2 * p - g * (k - 1) - 1) // s + 1
+            for n, p, g, k, s in zip(size, padding, dilation, kernel, stride, strict=True)
+        ]
+        x = torch.from_numpy(_numbers(2, 3 * kernel[0] * kernel[1], out[0] * out[1], d=d))
+        for t in (x, x[0], x[:0]):
+            args = (t, size, kernel, dilation, padding, stride)
+            found = small.table["col2im.default"](args)
+            if found is not None:
+                taken += 1
+                _close(found.numpy(), op.kernel(np, t.numpy(), *args[1:]))
+    assert taken == 2 * 24 * 2
