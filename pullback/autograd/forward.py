@@ -15,7 +15,7 @@ from ..core import modes
 from ..core.geometry import contiguous_strides, may_overlap
 from ..core.layers import above
 from ..core.modes import ambient
-from ..core.node import Autograd, as_leaf, edge_of, own_autograd, requires_grad
+from ..core.node import UNTRACKED_VIEW, Autograd, as_leaf, edge_of, own_autograd, requires_grad
 from ..core.tensor import INFERENCE_TENSOR, LAYOUTS, Tensor, stride_of
 from ..ops.family.pointwise import POINTWISE
 from ..ops.shape.complex_views import view_dtype
@@ -347,7 +347,7 @@ def _recordable(a):
         return type(a)([_recordable(v) for v in a])
     if not isinstance(a, Tensor) or not a._keys & INFERENCE_TENSOR:
         return a
-    result = a.shallow(a._autograd)
+    result = a.shallow(None if a._autograd is UNTRACKED_VIEW else a._autograd)
     result._keys &= ~INFERENCE_TENSOR
     return result
 

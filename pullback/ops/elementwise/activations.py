@@ -139,6 +139,7 @@ def _shrink(name: str, kernel, check, kernel_name: str, **options):
     backward = pointwise(
         f"{name}_backward(Tensor {incoming}, Tensor self, Scalar lambd) -> Tensor",
         kernel=lambda xp, g, x, lambd: _masked(xp, g, _inside(xp, x, lambd), 0),
+        fitting=("lambd",),
         supports="real_float",
         plain=KernelCase(),
         **HIDDEN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 import time
 import traceback
@@ -36,6 +37,9 @@ def run(seed: int, other: str, counts: Counter, show: bool = False, compiles: bo
     return None
 
 
+LIMIT = 6 << 30  # bytes: programs that want more raise in both libraries
+
+
 def main() -> int:
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("other", help="the library to import and run beside")
@@ -45,6 +49,7 @@ def main() -> int:
     first, _, last = args.seeds.partition(":")
     seeds = range(int(first), int(last) if last else int(first) + 1)
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
     start, different, counts = time.perf_counter(), 0, Counter()
     for seed in seeds:
         try:

@@ -24,6 +24,7 @@ EXCLUDED: dict[str, str] = {
         ),
         DEPENDENT,
     ),
+    "polar": "PyTorch's gradient takes the sign of negative lengths for an angle",
     **dict.fromkeys(("_dirichlet_grad", "_standard_gamma_grad"), APPROXIMATE),
     **dict.fromkeys(
         ("unsafe_chunk", "unsafe_split.Tensor", "unsafe_split_with_sizes"),
@@ -57,6 +58,9 @@ ANSWERED: dict[str, str] = {
     r"could not create a primitive|derivative for set_|MKL FFT error|ZeroTensors are immutable|returned an invalid gradient": (
         "PyTorch's own faults"
     ),
+    r"A different number of tensors was saved": "checkpoints inside functionalize",
+    r"element 0 of tensors does not require grad": "gradients of what no_grad gave",
+    r"may not be a boolean|expected out tensor dtype|cannot be broadcast to indexing result": "dtypes and shapes that PyTorch refuses",
     r"backward through the graph a second time": "graphs that nothing was kept for",
     r"only supports bool tensor for result|Expected result to be of dtype|Autograd not support dtype|could not infer output dtype|isFloatingType": (
         "dtypes that PyTorch refuses"
@@ -73,11 +77,14 @@ REFUSED: dict[str, str] = {
     r"complex32|complex_cpu": "complex32 is not built",
     r'"histogramdd" not implemented for': "histograms of halves",
     r"the derivative for '[\w: ]+' is not implemented|derivative for aten::grid_sampler": "derivatives that are not built",
+    r"single memory location": "writes that meet an element several times, where PyTorch does not look",
+    r"Can't detach views in-place": "results of transforms that are views",
+    r"can't be cast to the desired output type|item assignment|soft_margin_cpu": "calls that PyTorch takes",
     r"Trying to use forward AD with (geqrf|\w+_ex)": "tangents that are not built",
     r"specified up to multiplication by e": "what depends on a phase is refused in every precision",
     r"numel\(\) == 0": "extremes of no elements",
     r"rrelu_with_noise_out_cpu": "random slopes of halves",
-    r"expected scalar type Float but found Bool": "products of truth values",
+    r"expected scalar type \w+ but found": "products of mixed dtypes",
     r"A different number of tensors was saved": "checkpoints of calls whose gradient is taken as a tangent",
     r"is not implemented for transformed tensors": "losses inside functionalize, inside forward mode",
     r"mixed dtype": "batch norms of mixed dtypes",
@@ -89,6 +96,14 @@ REFUSED: dict[str, str] = {
 DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"\.mode\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
     (r"\.kthvalue\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
+    (r"\bmode\(", r".", "NaN is not preferred"),
+    (r"hinge_embedding_loss", r"dtype: ", "losses of integers"),
+    (r"logical_\w+_\(", r".", "PyTorch passes the gradient of what a logical operator overwrote"),
+    (r"inferred|inference_mode", r"shares", "views in inference mode"),
+    (r"'expanded'(.|\n)*(index_put_|put_|tril_|triu_|scatter)", r".", "writes to memory that elements share"),
+    (r"norm|dist\(|triplet", r"nan", "gradients of distances at zero and of complex norms"),
+    (r"(logdet|slogdet)(.|\n)*", r"complex", "PyTorch's second derivatives of complex determinants"),
+    (r"cholesky(.|\n)*(pushed|columns)\(", r"complex|float", "tangents of factors of matrices that are not symmetric"),
     (r"adaptive_avg_pool3d", r"float16\)", "PyTorch adds up in half precision"),
     (r"prelu(.|\n)*(pushed|columns)\(", r".", "at zero, PyTorch's tangents and gradients of prelu differ"),
     (r"(pushed|columns)\(.*(inferred|untracked)", r".", "tangents pass no_grad and inference_mode"),
@@ -136,8 +151,12 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
         return next((reason for words, reason in REFUSED.items() if re.search(words, str(ours))), None)
     if ours is None and theirs is not None:
         nested = lines[-1].endswith(")") and "(f" in lines[-1]
-        if "single memory location" in str(theirs) and nested:
-            return "tangents that PyTorch writes in place"
+        if "single memory location" in str(theirs) and (nested or "out=" in lines[-1] or any("(f" in t for t in lines)):
+            return "tangents that PyTorch writes in place, and gives as expanded ones"
+        if nested and re.search("must match the size of tensor|doesn't match the broadcast shape", str(theirs)):
+            return "examples that PyTorch's vmap does not batch"
+        if "modified by an inplace" in str(theirs) and any("vander(" in line for line in lines):
+            return "what an operator keeps for its gradient"
         if "output 0 of LinalgInvEx" in str(theirs):
             return "PyTorch's own faults"
         if "modified by an inplace" in str(theirs) and not any(

@@ -136,7 +136,7 @@ class Drawn:
         texts = []
         for name, _, value, _ in call.arguments:
             self.internal = call.internal or untracked or _is_fixed(call.name, name)
-            own = dtype if rng.random() < 0.97 or not call.pointwise else rng.choice(FLOATS + OTHERS)
+            own = dtype if rng.random() < 0.97 or not call.pointwise or call.internal else rng.choice(FLOATS + OTHERS)
             texts.append(self.argument(value, own, fragile))
         if fragile or call.name.startswith("special_"):
             self.pair.slack = MARGIN
@@ -162,6 +162,8 @@ class Drawn:
         )
         if not ran and ("_(" in text or form == "out"):
             raise Ended
+        if call.internal and any(h.ours.stride() != h.theirs.stride() for h in self.pair.held):
+            raise Chosen("in which order the elements of a new tensor lie in memory")
         if undetermined:
             raise Chosen(UNDETERMINED[call.name])
 
@@ -245,7 +247,7 @@ class Drawn:
                 if h.text.startswith(f"{name}[") and h.ours.requires_grad and h.theirs.requires_grad
             ]
             if grads:
-                second = self.name()
+                second, self.pair.slack = self.name(), max(self.pair.slack, 1e3)
                 self.pair.run(
                     f"{second} = torch.autograd.grad(total([{', '.join(grads)}]), [{asked}], allow_unused=True)",
                     second,
@@ -268,7 +270,21 @@ def _differentiable(operator: str, argument: tuple) -> bool:
 # Where zeros may have either sign: PyTorch's remainders have that of the dividend, ours that of the divisor, as in Python.
 SIGNLESS = (
     "remainder", "elu", "celu", "selu", "softshrink", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "fmax", "fmin",
+    "relu", "relu6", "hardtanh", "hardswish", "threshold", "prelu", "leaky_relu",
 )  # fmt: skip
+# Calls that keep to what they are given, in every precision.
+PRECISE = (
+    "special_",
+    "digamma",
+    "lgamma",
+    "mvlgamma",
+    "binary_cross",
+    "group_norm",
+    "native_",
+    "layer_norm",
+    "_batch_norm",
+    "_native",
+)
 FIXED = (
     "pos_weight",
     "random_samples",
@@ -283,6 +299,7 @@ FIXED = (
 FRAGILE = (
     "linalg_", "_linalg_", "cholesky", "inverse", "det", "logdet", "slogdet", "matrix_exp", "lu_", "_lu_", "ormqr", "orgqr", "geqrf",
     "triangular", "svd", "qr", "pinverse", "matrix_power", "_ctc", "ctc", "_dirichlet", "embedding_bag", "_embedding_bag", "nuclear",
+    "digamma", "lgamma", "mvlgamma", "binary_cross_entropy", "group_norm", "native_", "layer_norm", "_batch_norm", "_native",
     "fractional", "cov", "hinge_embedding", "as_strided_scatter", "cosine", "rnn_", "gru", "lstm", "special_", "polygamma", "conv", "_conv",
     "fft_", "_fft", "grid_sampler", "searchsorted", "bucketize", "scaled_dot", "_scaled_dot", "soft_margin", "instance_norm", "batch_norm",
     "cross_entropy",

@@ -75,7 +75,7 @@ WRITES: tuple[str, ...] = (
     "{x}.index_fill_(0, torch.tensor([0]), 1)", "{x}.index_add_(0, torch.tensor([0]), {y})", "{x}.scatter_(0, torch.zeros_like({x}, dtype=torch.int64), 2)",
     "{x}.addcmul_({y}, {y})", "{x}.lerp_({y}, 0.5)", "{x}.cumsum_(0)", "{x}.transpose_(0, -1)", "{x}.unsqueeze_(0)", "{x}.expand(2, *{x}.shape).add_(1)",
     "{x}.register_hook(noted('hook {x}'))", "{x}.retain_grad()", "{x}.register_post_accumulate_grad_hook(noting('{x}'))", "{x}.grad = {y}",
-    "{x}.grad = None", "{x}.requires_grad_(False)", "{x}.requires_grad = True", "{x}.set_({y})", "{x}.swapaxes_(0, -1)", "{x}.sin_().mul_({y})",
+    "{x}.grad = None", "{x}.requires_grad_(False)", "{x}.requires_grad = True", "{x}.swapaxes_(0, -1)", "{x}.sin_().mul_({y})",
     "{x}.grad = torch.ones_like({x})", "{x}.real.zero_()", "{x}.imag.fill_(1)", "F.relu({x}, inplace=True)", "{x}.unbind()[0].zero_()",
     "torch.nn.init.constant_({x}, 2)", "{x}.put_(torch.tensor([0]), {y})", "{x}.where({x} > 0, {y}).zero_()", "{x}.as_strided((1,), (1,)).zero_()",
     "torch._foreach_add_([{x}, {y}], 1)", "{x}.chunk(2)[0].mul_(3)", "{x}.split(1)[0].add_({y})", "{x}.masked_scatter_({x} > 0, {y}.clone())",

@@ -148,3 +148,10 @@ def test_threshold_writes_expanded_tensors():
     x = torch.tensor([[-1.0, 2.0]]).expand(3, 2)
     assert torch.nn.functional.threshold(x, 0.5, 0.25, inplace=True) is x
     assert x.tolist() == [[0.25, 2.0]] * 3
+
+
+@pytest.mark.parametrize("name", ["hardshrink", "softshrink"])
+def test_slopes_of_halves_end_where_the_half_number_does(name) -> None:
+    x = torch.tensor([0.4, 0.5, -0.4, 0.3]).bfloat16().requires_grad_()
+    (gradient,) = torch.autograd.grad(getattr(torch.nn.functional, name)(x, 0.4).sum(), x)
+    assert gradient.tolist() == [0, 1, 0, 0]
