@@ -532,6 +532,8 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_network", "See runtime.network.", -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__network(void) {
+    for (i64 k = 0; k < DEPTH; k++)
+        in_a_row[k] = k;
 #ifdef WIDER
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))

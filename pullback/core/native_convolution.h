@@ -24,28 +24,38 @@ typedef SAME_SIZE N(Places) __attribute__((vector_size(VECTOR), aligned(sizeof(T
 #define AT_ONCE (VECTOR == 64 ? 8 : 4) /* rows of a tile: with three vectors each, they and the factors fit the registers */
 
 /* ---- tiles: c (ROWS, VECTORS * WIDTH) = or += a b, where b is a panel, and a is read at a + row * r + step * outer + at[inner] */
-#define TILE(ROWS, VECTORS)                                                                                                               \
-    static void N(tile##ROWS##VECTORS)(const Walk *w, const T *a, const T *b, int adds, T *c, i64 ldc) {                                  \
-        N(Vector) s[ROWS][VECTORS];                                                                                                       \
-        const i64 row = w->row, inner = w->inner, *at = w->at;                                                                            \
-        for (int r = 0; r < ROWS; r++)                                                                                                    \
-            for (int v = 0; v < VECTORS; v++)                                                                                             \
-                s[r][v] = adds ? *(const N(Vector) *)(c + r * ldc + v * WIDTH) : (N(Vector)){0};                                          \
-        for (i64 o = 0; o < w->outer; o++, a += w->step)                                                                                  \
-            for (i64 i = 0; i < inner; i++, b += VECTORS * WIDTH) {                                                                       \
-                const T *from = a + (at ? at[i] : i);                                                                                     \
-                N(Vector) x[VECTORS];                                                                                                     \
-                for (int v = 0; v < VECTORS; v++)                                                                                         \
-                    x[v] = *(const N(Vector) *)(b + v * WIDTH);                                                                           \
-                for (int r = 0; r < ROWS; r++) {                                                                                          \
-                    const T f = from[r * row];                                                                                            \
-                    for (int v = 0; v < VECTORS; v++)                                                                                     \
-                        s[r][v] += f * x[v];                                                                                              \
-                }                                                                                                                         \
-            }                                                                                                                             \
-        for (int r = 0; r < ROWS; r++)                                                                                                    \
-            for (int v = 0; v < VECTORS; v++)                                                                                             \
-                *(N(Vector) *)(c + r * ldc + v * WIDTH) = s[r][v];                                                                        \
+#define TILE(ROWS, VECTORS)                                                                                 \
+    static void N(tile##ROWS##VECTORS)(const Walk *w, const T *a, const T *b, int adds, T *c, i64 ldc) {    \
+        N(Vector) s[ROWS][VECTORS];                                                                         \
+        const i64 row = w->row, inner = w->inner, *const at = w->at;                                        \
+        if (adds)                                                                                           \
+            for (int r = 0; r < ROWS; r++)                                                                  \
+                for (int v = 0; v < VECTORS; v++)                                                           \
+                    s[r][v] = *(const N(Vector) *)(c + r * ldc + v * WIDTH);                                \
+        else                                                                                                \
+            for (int r = 0; r < ROWS; r++)                                                                  \
+                for (int v = 0; v < VECTORS; v++)                                                           \
+                    s[r][v] = (N(Vector)){0};                                                               \
+        i64 o = w->outer;                                                                                   \
+        do {                                                                                                \
+            i64 i = 0;                                                                                      \
+            do {                                                                                            \
+                const T *from = a + at[i];                                                                  \
+                N(Vector) x[VECTORS];                                                                       \
+                for (int v = 0; v < VECTORS; v++)                                                           \
+                    x[v] = *(const N(Vector) *)(b + v * WIDTH);                                             \
+                b += VECTORS * WIDTH;                                                                       \
+                for (int r = 0; r < ROWS; r++) {                                                            \
+                    const T f = from[r * row];                                                              \
+                    for (int v = 0; v < VECTORS; v++)                                                       \
+                        s[r][v] += f * x[v];                                                                \
+                }                                                                                           \
+            } while (++i < inner);                                                                          \
+            a += w->step;                                                                                   \
+        } while (--o > 0);                                                                                  \
+        for (int r = 0; r < ROWS; r++)                                                                      \
+            for (int v = 0; v < VECTORS; v++)                                                               \
+                *(N(Vector) *)(c + r * ldc + v * WIDTH) = s[r][v];                                          \
     }
 #define TILES(ROWS) TILE(ROWS, 1) TILE(ROWS, 2) TILE(ROWS, 3)
 TILES(1)
@@ -68,6 +78,11 @@ static void (*const N(tiles)[4][3])(const Walk *, const T *, const T *, int, T *
 /* All rows by one panel. */
 static void N(by_panel)(const Walk *w, i64 rows, i64 vectors, const T *a, const T *b, int adds, T *c, i64 ldc) {
     int size = AT_ONCE == 8 ? 3 : 2;
+    for (i64 r = 0; r < rows && !w->inner; r++) /* no terms */
+        for (i64 q = 0; q < vectors * WIDTH; q++)
+            c[r * ldc + q] = 0;
+    if (!w->inner)
+        return;
     for (i64 r = 0; r < rows; r += 1 << size) {
         while (rows - r < 1 << size)
             size--;
@@ -443,7 +458,7 @@ static void N(gather_block)(Gather *j, const Part *part, const Block *k, i64 gro
             Walk walk = {.row = j->row, .step = j->outer, .outer = channels, .inner = p->taps, .at = p->at};
             const T *a = X(a) + group * j->group + first * j->row + start * j->outer;
             if (p->taps == 1 && j->outer == 1) { /* one stretch */
-                walk = (Walk){.row = j->row, .step = 0, .outer = 1, .inner = channels, .at = NULL};
+                walk = (Walk){.row = j->row, .step = 0, .outer = 1, .inner = channels, .at = in_a_row};
                 a += p->at[0];
             }
             for (i64 m = 0; m < rows; m += AT_ONCE)
@@ -496,7 +511,7 @@ static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i6
         i64 ch = (column + q) / p->taps - channel, tap = (column + q) % p->taps;
         N(pick)(run, end, 0, longest, box.exact, box.p + ch * box.channel + room->taps[tap], side + q * deep);
     }
-    Walk walk = {.row = j->row, .step = j->group, .outer = k->images, .inner = k->places, .at = NULL};
+    Walk walk = {.row = j->row, .step = j->group, .outer = k->images, .inner = k->places, .at = in_a_row};
     const T *a = X(a) + k->image * j->group + (group * j->rows + first) * j->row + k->first;
     i64 ldw = j->inner * p->taps;
     for (i64 n = 0; n < count; n++) {

@@ -15,8 +15,10 @@
 
 typedef struct {
     i64 row, step, outer, inner;
-    const i64 *at; /* where inner numbers lie; NULL: side by side */
+    const i64 *at; /* where inner numbers lie */
 } Walk;
+
+static i64 in_a_row[DEPTH]; /* 0, 1, ...: inner numbers that lie side by side, which are at most DEPTH channels or PANELS panels of places */
 
 typedef struct {
     i64 to, length, from;
