@@ -90,16 +90,16 @@ static void N(by_panel)(const Walk *w, i64 rows, i64 vectors, const T *a, const 
     }
 }
 
-/* A square of numbers, as wide as a vector, turned. */
-INLINE void N(turn_block)(const T *from, i64 ldf, T *to, i64 ldt) {
+/* As many vectors as one has numbers, turned: a square. */
+INLINE void N(turn_vectors)(N(Vector) *v) {
 #ifdef __clang__
-    for (i64 r = 0; r < WIDTH; r++)
-        for (i64 q = 0; q < WIDTH; q++)
-            to[q * ldt + r] = from[r * ldf + q];
-#else
-    N(Vector) v[VECTOR / sizeof(T)];
     for (int r = 0; r < WIDTH; r++)
-        v[r] = *(const N(Vector) *)(from + r * ldf);
+        for (int q = 0; q < r; q++) {
+            const T a = v[r][q];
+            v[r][q] = v[q][r];
+            v[q][r] = a;
+        }
+#else
 #define STAGE(half)                                                             \
     if (half < WIDTH) {                                                         \
         N(Bits) low, high;                                                      \
@@ -116,9 +116,16 @@ INLINE void N(turn_block)(const T *from, i64 ldf, T *to, i64 ldt) {
     }
     STAGE(8) STAGE(4) STAGE(2) STAGE(1)
 #undef STAGE
+#endif
+}
+
+INLINE void N(turn_block)(const T *from, i64 ldf, T *to, i64 ldt) {
+    N(Vector) v[VECTOR / sizeof(T)];
+    for (int r = 0; r < WIDTH; r++)
+        v[r] = *(const N(Vector) *)(from + r * ldf);
+    N(turn_vectors)(v);
     for (int r = 0; r < WIDTH; r++)
         *(N(Vector) *)(to + r * ldt) = v[r];
-#endif
 }
 
 /* ---- boxes: what a block reads, with its border */
@@ -487,6 +494,26 @@ static void N(gather_part)(long begin, long end, void *const *given) {
 }
 
 /* ---- gradients of weights */
+/* Columns of a panel from stretches of whole vectors in the box: no copy of them in between. */
+static void N(turn_stretches)(const T *const *from, const Run *run, const Run *end, T *to, i64 ldt) {
+    for (; run < end; run++)
+        for (i64 q = 0; q < run->length; q += WIDTH) {
+            N(Vector) v[VECTOR / sizeof(T)];
+            for (int r = 0; r < WIDTH; r++)
+                v[r] = *(const N(Vector) *)(from[r] + run->from + q);
+            N(turn_vectors)(v);
+            for (int r = 0; r < WIDTH; r++)
+                *(N(Vector) *)(to + (run->to + q + r) * ldt) = v[r];
+        }
+}
+
+INLINE int N(all_whole)(const Run *run, const Run *end) {
+    for (; run < end; run++)
+        if (run->length % WIDTH)
+            return 0;
+    return 1;
+}
+
 static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i64 columns, i64 first, i64 rows, int adds, Room *room) {
     N(Box) box;
     const Part *p = j->part;
@@ -506,8 +533,9 @@ static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i6
     }
     const Run *run = room->runs.run, *end = run + room->runs.count;
     i64 longest = N(longest)(run, end);
+    int whole = N(all_whole)(run, end);
     T *side = room->side, *panels = room->panels, *tile = room->tile;
-    for (i64 q = 0; q < columns; q++) {
+    for (i64 q = 0; q < columns && !whole; q++) {
         i64 ch = (column + q) / p->taps - channel, tap = (column + q) % p->taps;
         N(pick)(run, end, 0, longest, box.exact, box.p + ch * box.channel + room->taps[tap], side + q * deep);
     }
@@ -517,7 +545,15 @@ static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i6
     for (i64 n = 0; n < count; n++) {
         i64 real = least(columns - n * PANEL, PANEL), vectors = parts_of(real, WIDTH);
         T *to = panels + n * PANEL * deep, *c = X(to) + (group * j->rows + first) * ldw + column + n * PANEL;
-        for (i64 q = 0; q < vectors; q++)
+        for (i64 q = 0; q < vectors && whole; q++) {
+            const T *from[VECTOR / sizeof(T)];
+            for (i64 r = 0; r < WIDTH; r++) {
+                i64 at = column + least(n * PANEL + q * WIDTH + r, columns - 1);
+                from[r] = box.p + (at / p->taps - channel) * box.channel + room->taps[at % p->taps];
+            }
+            N(turn_stretches)(from, run, end, to + q * WIDTH, vectors * WIDTH);
+        }
+        for (i64 q = 0; q < vectors && !whole; q++)
             for (i64 r = 0; r < deep; r += WIDTH)
                 N(turn_block)(side + (n * PANEL + q * WIDTH) * deep + r, deep, to + r * vectors * WIDTH + q * WIDTH, vectors * WIDTH);
         if (real == vectors * WIDTH) {
