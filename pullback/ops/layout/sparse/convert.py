@@ -120,6 +120,8 @@ def assemble(layout, cells, values, counts: tuple, shape: tuple, batch: int, lik
 def dense_to_compressed(t: Tensor, layout, blocksize, dense_dim: int) -> Tensor:
     xp = library(t.device)
     batch = check_geometry(t.shape, layout, blocksize, dense_dim, "dense_to_" + layout.name)
+    if 0 in t._array.shape[:batch]:
+        raise RuntimeError(f"to_{layout.name}: Expected product of batch dimensions to be non-zero.")
     counts = block_counts(t._array.shape, batch, blocksize)
     blocks = kernels.to_blocks(t._array, blocksize or (1, 1), batch)
     filled = (blocks != 0).any(axis=tuple(range(3, blocks.ndim)))

@@ -93,3 +93,10 @@ def test_products():
     sampled = torch.sparse.sampled_addmm(s.detach(), w.detach(), w.detach().t(), beta=0.5)
     assert torch.allclose(sampled.to_dense(), (w @ w.t() + dense() / 2) * (dense() != 0))
     assert torch.sparse.mm(s.detach(), w.detach(), "amax")[0].tolist() == [6, 7]
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "bsr", "bsc"])
+def test_batches_of_nothing_are_no_compressed_tensor(name):
+    layout, blocksize = getattr(torch, f"sparse_{name}"), (1, 1) if name[0] == "b" else None
+    with pytest.raises(RuntimeError, match=f"to_sparse_{name}: Expected product of batch dimensions to be non-zero"):
+        torch.ones(0, 2, 2).to_sparse(layout=layout, blocksize=blocksize)
