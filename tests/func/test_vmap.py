@@ -176,3 +176,17 @@ def test_checks_see_examples_and_not_the_batch():
         torch.vmap(torch.matrix_exp)(torch.ones(2, 2))
     with pytest.raises(IndexError):
         torch.vmap(lambda x: torch.nn.functional.batch_norm(x, None, None, training=True))(torch.ones(2, 2))
+
+
+def test_tensors_that_have_escaped_say_so():
+    escaped = []
+    torch.vmap(lambda x: (escaped.append(x), x * 2)[1])(torch.ones(3, 3))
+    for call in (
+        lambda t: t.sin(),
+        lambda t: t.mul_(1),
+        lambda t: t + 1,
+        lambda t: t.view(3),
+        lambda t: torch.cat([t, t]),
+    ):
+        with pytest.raises(RuntimeError, match="your tensor may have escaped from inside a function being vmapped"):
+            call(escaped[0])

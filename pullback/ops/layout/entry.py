@@ -18,7 +18,10 @@ def execute_layout(op, args: tuple, keys: int):
         return opaque.execute_opaque(op, args)
     if keys & SPARSE:
         return sparse.execute_sparse(op, args, keys)
-    raise NotImplementedError(f"{op.display}() is not implemented for transformed tensors")
+    raise NotImplementedError(
+        "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see "
+        f"https://pytorch.org/functorch/stable/ux_limitations.html), or {op.display}() is not implemented for transformed tensors"
+    )
 
 
 def write_layout(target, result) -> None:
