@@ -184,8 +184,10 @@ class Builder:
 
     def _reduce(self, step: Compute, results: int) -> None:
         """A reduction; one of much to few results in two steps, the first of which threads can share."""
-        k = max(step.reduced, key=lambda d: step.dims[d], default=None)
-        pieces = 1 if k is None else next((p for p in range(64, 3, -1) if step.dims[k] % p == 0), 1)
+        cuts = {d: next((p for p in range(64, 3, -1) if step.dims[d] % p == 0), 1) for d in sorted(step.reduced)}
+        # the first that makes enough pieces: what runs along memory stays in one
+        k = next((d for d, p in cuts.items() if p >= FEW), max(cuts, key=lambda d: step.dims[d], default=None))
+        pieces = 1 if k is None else cuts[k]
         if results > FEW or math.prod(step.dims) < MUCH or pieces == 1 or k is None:
             self.emit(step)
             return
