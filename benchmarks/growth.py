@@ -65,38 +65,55 @@ def measure(size: dict[str, int], libs: list[ModuleType], rounds: int, clock: Ca
 
 
 # ------------------------------------------------------------------------------------------------------------ the curves
+WIDE, HIGH, TOP = 260, 200, 34  # of a panel
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each power of ten between two times."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [t for p in powers for t in (10.0**p, 2 * 10.0**p, 5 * 10.0**p) if low <= t <= high]
+
+
 def _panel(name: str, rows: dict[int, dict[str, float]], left: int) -> list[str]:
     """One set of curves, axes logarithmic, as SVG."""
-    width, height, top = 260, 200, 30
     times = [v for row in rows.values() for k, v in row.items() if k in COLOURS]
-    low, high = math.log(min(times)), math.log(max(times)) + 1e-9
+    low, high = min(times) / 1.2, max(times) * 1.2
     first, last = math.log(min(rows)), math.log(max(rows)) + 1e-9
-    lines = [f'<text x="{left + width / 2}" y="18" text-anchor="middle">{name}</text>']
-    lines.append(f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#999"/>')
-    for n in rows:
-        x = left + (math.log(n) - first) / (last - first) * width
-        lines.append(f'<text x="{x:.0f}" y="{top + height + 14}" text-anchor="middle">{n}</text>')
-    for t, y in ((min(times), top + height), (max(times), top + 8)):
-        lines.append(f'<text x="{left - 4}" y="{y}" text-anchor="end">{t * 1e3:.0f} ms</text>')
+
+    def across(n: float) -> float:
+        return left + 10 + (math.log(n) - first) / (last - first) * (WIDE - 20)
+
+    def up(t: float) -> float:
+        return TOP + HIGH - math.log(t / low) / math.log(high / low) * HIGH
+
+    lines = [f'<text x="{left + WIDE / 2}" y="20" text-anchor="middle" font-weight="bold">ms a step by {name}</text>']
+    for t in _ticks(low, high):
+        lines.append(f'<line x1="{left}" x2="{left + WIDE}" y1="{up(t):.1f}" y2="{up(t):.1f}" stroke="#ddd"/>')
+        lines.append(f'<text x="{left - 5}" y="{up(t) + 4:.1f}" text-anchor="end">{t * 1e3:g}</text>')
+    lines.append(f'<rect x="{left}" y="{TOP}" width="{WIDE}" height="{HIGH}" fill="none" stroke="#999"/>')
+    lines += [f'<text x="{across(n):.1f}" y="{TOP + HIGH + 15}" text-anchor="middle">{n}</text>' for n in rows]
     for way, colour in COLOURS.items():
-        points = [(n, row[way]) for n, row in rows.items() if way in row]
-        place = [
-            f"{left + (math.log(n) - first) / (last - first) * width:.1f},{top + height - (math.log(t) - low) / (high - low) * height:.1f}"
-            for n, t in points
-        ]
-        if place:
-            lines.append(f'<polyline points="{" ".join(place)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        points = [(across(n), up(row[way])) for n, row in rows.items() if way in row]
+        if points:
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+            lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            lines += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in points]
     return lines
 
 
 def plot(figures: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
     lines = []
     for i, (name, rows) in enumerate(figures.items()):
-        lines += _panel(name, rows, 60 + 340 * i)
+        lines += _panel(name, rows, 50 + 320 * i)
     for i, (way, colour) in enumerate(COLOURS.items()):
-        lines.append(f'<text x="{60 + 160 * i}" y="280" fill="{colour}">{way}</text>')
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {60 + 340 * len(figures)} 290" font-family="sans-serif" font-size="11">'
-    path.write_text("\n".join([head, *lines, "</svg>"]), encoding="utf-8")
+        x = 50 + 160 * i
+        lines.append(f'<line x1="{x}" x2="{x + 22}" y1="276" y2="276" stroke="{colour}" stroke-width="2"/>')
+        lines.append(f'<text x="{x + 28}" y="280">{way.replace("torch", "PyTorch")}</text>')
+    size = 50 + 320 * len(figures)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} 294" font-family="sans-serif" font-size="11">'
+    path.write_text(
+        "\n".join([head, f'<rect width="{size}" height="294" fill="#fff"/>', *lines, "</svg>", ""]), encoding="utf-8"
+    )
 
 
 def show(name: str, rows: dict[int, dict[str, float]]) -> None:

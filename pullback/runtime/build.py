@@ -115,8 +115,32 @@ def begin(source: str, flags: tuple[str, ...] = ()) -> Callable[[], Path]:
         if done.returncode:
             raise CompileFailed(f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr[:4000]}")
 
-    found = known(key)
-    return (lambda: found) if found is not None else Background(lambda: cached(key, make)).result
+    with _lock:
+        begun = _under_way.get(key)
+        if begun is None and (found := known(key)) is not None:
+            return lambda: found
+        if begun is None:
+            begun = _under_way[key] = Background(lambda: _limited(lambda: cached(key, make)))
+    return lambda: _ended(key, begun)
+
+
+_lock = threading.Lock()
+_under_way: dict[str, Background[Path]] = {}  # what compilers work on: equal texts are built once
+_compilers = threading.BoundedSemaphore(max(os.cpu_count() or 1, 2))  # that work at the same time
+
+
+def _limited(call: Callable[[], Path]) -> Path:
+    with _compilers:
+        return call()
+
+
+def _ended(key: str, begun: Background[Path]) -> Path:
+    try:
+        return begun.result()
+    finally:
+        with _lock:
+            if _under_way.get(key) is begun:
+                del _under_way[key]
 
 
 class Background(Generic[T]):

@@ -104,3 +104,17 @@ def test_nothing_is_finished_after_an_error(tmp_path):
         1 / 0
     build.afterwards(lambda: seen.append(2))
     assert seen == [2]
+
+
+def test_equal_texts_are_built_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+    run, runs = build.subprocess.run, []
+    monkeypatch.setattr(
+        build.subprocess, "run", lambda command, **options: runs.append(command) or run(command, **options)
+    )
+    text = "long thrice(long x) { return 3 * x; }"
+    build.version(build.compiler())
+    del runs[:]
+    waiting = [build.begin(text) for _ in range(4)]
+    assert len({wait() for wait in waiting}) == 1 and len(runs) == 1 and not build._under_way
+    assert ctypes.CDLL(str(build.begin(text)())).thrice(5) == 15 and len(runs) == 1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..lowering.loops import Value
 
 REFUSED = NotLowerable("attention with dropout, or of nothing")
-LONG = 1 << 18  # scores of a head; on the CPU, the operator itself does not hold more of them at once
+LONG = 1 << 14  # scores of a head, from about which on the operator is quicker, on the CPU; it never holds all of them
 TOO_LONG = NotLowerable("attention over long sequences: its operator never holds all scores")
 
 
