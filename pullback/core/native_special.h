@@ -74,6 +74,11 @@ INLINE f64 s_asin(f64 x) {
 }
 
 /* ---- Bessel functions */
+INLINE f64 s_lgamma(f64 x) { /* above zero */
+    f64 log = s_log(x), t = x < 0.5 ? x + 1. : x > 2.5 ? 2.5 : x, w = 1. / (x > 2.5 ? x : 2.5);
+    f64 near = (t - 1.) * (t - 2.) * p_lgamma_near(t - 1.5) + (x < 0.5 ? -log : 0.);
+    return x > 2.5 ? (x - 0.5) * log - x + 0.91893853320467274 + w * p_lgamma_far(w * w * 12.5 - 1.) : near;
+}
 INLINE f64 s_i0e(f64 x) {
     f64 a = __builtin_fabs(x), far = 8. / a;
     f64 y = a <= 8. ? p_i0e_near(a * 0.25 - 1.) : p_i0e_far(far * 2. - 1.) / __builtin_sqrt(a);
@@ -277,21 +282,23 @@ ONE(h_i0, s_i0e(v) * s_exp(__builtin_fabs(v)))
 ONE(h_i1e, s_i1e(v))
 ONE(h_i1, s_i1e(v) * s_exp(__builtin_fabs(v)))
 
-/* Those that take angles: elements past 1e5 again, by the C library. */
-#define FAR(name, value, large)                               \
+/* Elements for which `is_far` again, by the C library; of those that take angles, all past 1e5. */
+#define FAR(name, value, large) APART(name, value, large, __builtin_fabsf(x[i]) > 1e5f)
+#define APART(name, value, large, is_far)                     \
     ONE(name##_near, value)                                   \
     static void V(name##_f)(i64 n, char *const *a) {          \
         f32 x[BUFFER];                                        \
         for (i64 first = 0; first < n; first += BUFFER) {     \
             i64 count = n - first < BUFFER ? n - first : BUFFER; \
             f32 *y = (f32 *)a[1] + first;                     \
-            i32 far = 0;                                      \
+            i32 far = 0, sign;                                \
+            (void)sign;                                       \
             memcpy(x, (const f32 *)a[0] + first, (size_t)count * sizeof *x); \
             char *at[2] = {(char *)x, (char *)y};             \
             V(name##_near_f)(count, at);                      \
-            for (i64 i = 0; i < count; i++) far |= __builtin_fabsf(x[i]) > 1e5f; \
+            for (i64 i = 0; i < count; i++) far |= is_far;    \
             for (i64 i = 0; far && i < count; i++)            \
-                if (__builtin_fabsf(x[i]) > 1e5f) {           \
+                if (is_far) {                                 \
                     f64 v = (f64)x[i];                        \
                     y[i] = (f32)(large);                      \
                 }                                             \
@@ -306,15 +313,10 @@ FAR(h_bessel_j0, s_bessel_j0(v), isinf(v) ? (f64)NAN : j0(v))
 FAR(h_bessel_j1, s_bessel_j1(v), isinf(v) ? (f64)NAN : j1(v))
 FAR(h_bessel_y0, s_bessel_y0(v), v < 0 || isinf(v) ? (f64)NAN : y0(v))
 FAR(h_bessel_y1, s_bessel_y1(v), v < 0 || isinf(v) ? (f64)NAN : y1(v))
+APART(h_lgamma, s_lgamma(v), lgamma_r(v, &sign), !(x[i] > 0.f && x[i] < 1e30f))
+#undef APART
 #undef FAR
 #undef ONE
-
-static void V(h_lgamma_f)(i64 n, char *const *a) {
-    const f32 *x = (const f32 *)a[0];
-    f32 *y = (f32 *)a[1];
-    int sign;
-    for (i64 i = 0; i < n; i++) y[i] = lgammaf_r(x[i], &sign);
-}
 
 static void V(h_elu_f)(i64 n, char *const *a) {
     const f32 *x = (const f32 *)a[0], alpha = *(const f32 *)a[1], scale = *(const f32 *)a[2], inner = *(const f32 *)a[3], slope = alpha * scale;
@@ -396,7 +398,8 @@ INLINE f64 V(s_left)(f64 v, f64 w) {
         f32 *y = (f32 *)a[2], kept[2 * BUFFER];               \
         for (i64 first = 0; first < n; first += BUFFER) {     \
             i64 count = n - first < BUFFER ? n - first : BUFFER; \
-            i32 far = 0;                                      \
+            i32 far = 0, sign;                                \
+            (void)sign;                                       \
             memcpy(kept, x + first, (size_t)count * sizeof *x); \
             memcpy(kept + BUFFER, z + first, (size_t)count * sizeof *x); \
             SIMD for (i64 i = 0; i < count; i++) {            \

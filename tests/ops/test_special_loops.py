@@ -79,6 +79,20 @@ def test_the_logarithm_of_the_gamma_function():
         np.testing.assert_allclose(loop(x), rule(x.astype(np.float64)).astype(np.float32), rtol=1e-6, atol=1e-6)
 
 
+def test_the_logarithm_of_the_gamma_function_around_its_zeros():
+    """Relative to what is left there, wherever it comes from another fit, and at the ends."""
+    steps = np.concatenate([np.linspace(-1e-2, 1e-2, 401), [0, 2.0**-23, -(2.0**-24)]])
+    x = np.concatenate([at + steps for at in (0.5, 1, 2, 2.5, 8)] + [10.0 ** np.linspace(-44, 35, 500)]).astype(
+        np.float32
+    )
+    loop, rule = rule_of("lgamma.default")
+    found, expected = loop(x).astype(np.float64), rule(x.astype(np.float64))
+    assert (np.abs(found - expected) <= np.spacing(np.abs(expected).astype(np.float32))).all()
+    assert not np.signbit(loop(np.array([1, 2], np.float32))).any()
+    ends = np.array([0, -0.0, -1, -7, np.inf, -np.inf, np.nan, 3e38], np.float32)
+    assert np.array_equal(loop(ends), rule(ends.astype(np.float64)).astype(np.float32), equal_nan=True)
+
+
 @pytest.mark.parametrize("key", TWO)
 def test_functions_of_two_elements(key: str):
     rng = np.random.default_rng(0)

@@ -13,6 +13,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
+from ...core.elements import table as loops
 from ...core.tensor import Tensor
 from ..family.base import composite
 from ..family.pointwise import INT_TO_FLOAT, pointwise
@@ -101,7 +104,8 @@ def _check_polygamma(n: int, self: Any) -> None:
 
 
 def _mvlgamma(xp: Any, x: Array, p: int) -> Array:
-    total = sum(_lgamma(xp, x - j / 2) for j in range(p))
+    loop = loops.get("lgamma.default", {}).get(()) if xp is np and x.dtype == np.float32 else None
+    total = sum(_lgamma(xp, x - j / 2) if loop is None else loop(x - j / 2) for j in range(p))
     return (total + p * (p - 1) / 4 * math.log(math.pi)).astype(x.dtype)
 
 
