@@ -368,6 +368,13 @@ def test_parameters_without_data():
     assert type(parameter) is nn.Parameter and type(parameter.detach()) is torch.Tensor
 
 
+def test_parameters_of_other_layouts():
+    parameter = nn.Parameter(torch.eye(2).to_sparse())
+    assert type(parameter.detach()) is torch.Tensor and type(parameter.data) is torch.Tensor
+    got = round_trip(parameter)
+    assert type(got) is nn.Parameter and got.layout is torch.sparse_coo and got.to_dense().tolist() == [[1, 0], [0, 1]]
+
+
 class Slotted(torch.Tensor):
     __slots__ = ("part",)
 

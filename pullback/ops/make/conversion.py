@@ -13,7 +13,7 @@ from ...core.dtype import dtype as dtype_type
 from ...core.geometry import contiguous_strides
 from ...core.modes import ambient
 from ...core.storage import new_array
-from ...core.tensor import CUDA, DISPATCH_SUBCLASS, FAKE, META, SPARSE, Tensor, stride_of, wrap
+from ...core.tensor import CUDA, DISPATCH_SUBCLASS, FAKE, META, SPARSE, Parameter, Tensor, stride_of, wrap
 from ..family.base import Family
 from ..family.factory import FACTORY
 from ..shape import view_inverses
@@ -152,6 +152,8 @@ def detach(input) -> Tensor:
     result = dispatch(detach_op, (input,))
     if input._keys & result._keys & DISPATCH_SUBCLASS:
         result._counter = input._counter  # a class may have made another tensor, on the same memory
+    if result.__class__ is Parameter and result is not input:
+        result.__class__ = Tensor  # one of another layout, or without data
     return result
 
 
