@@ -140,15 +140,29 @@ static Block block_at(const Gather *j, const Part *p, i64 number) {
     return (Block){number / each, 1, first, least(p->piece, area - first)};
 }
 
+/* Which taps of an axis read something inside at some of the places with a remainder; all, where there is none. */
+static void tap_range(const Gather *j, const Windows *w, const i64 *remainder, int d, int wanted, i64 places, i64 *first, i64 *many) {
+    *first = 0;
+    *many = w->kernel[d];
+    if (!remainder || wanted)
+        return;
+    i64 near = remainder[d] + w->padding[d], beyond = near - w->stride[d] * j->size[d]; /* tap * dilation is more than `beyond` */
+    *first = beyond < 0 ? 0 : beyond / w->dilation[d] + 1;
+    *many = most(0, least(w->kernel[d], (near + w->stride[d] * (places - 1)) / w->dilation[d] + 1) - *first);
+}
+
 /* The taps that places with some remainders meet; with no remainders, all of them. Those that read nothing but border are left out, unless
  * all are `wanted`. Takes their memory from `numbers`. */
 static void find_taps(const Gather *j, const Windows *w, const i64 *remainder, int wanted, Part *p, i64 **numbers) {
-    i64 all = w->kernel[0] * w->kernel[1] * w->kernel[2];
+    i64 first[3], many[3];
+    for (int d = 0; d < 3; d++)
+        tap_range(j, w, remainder, d, wanted, p->places[d], &first[d], &many[d]);
+    i64 all = many[0] * many[1] * many[2];
     p->shift = *numbers;
     for (int d = 0; d < 3; d++)
         p->low[d] = p->high[d] = 0;
     for (i64 tap = 0, shift[3]; tap < all; tap++) {
-        i64 at[3] = {tap / (w->kernel[1] * w->kernel[2]), tap / w->kernel[2] % w->kernel[1], tap % w->kernel[2]};
+        i64 at[3] = {first[0] + tap / (many[1] * many[2]), first[1] + tap / many[2] % many[1], first[2] + tap % many[2]};
         int meets = 1;
         for (int d = 0; d < 3; d++) {
             shift[d] = at[d] * w->dilation[d] - w->padding[d];
@@ -172,7 +186,7 @@ static void find_taps(const Gather *j, const Windows *w, const i64 *remainder, i
     *numbers += 3 * p->taps;
     p->at = *numbers;
     for (i64 tap = 0, k = 0; tap < all && k < p->taps; tap++) { /* the same taps again */
-        i64 at[3] = {tap / (w->kernel[1] * w->kernel[2]), tap / w->kernel[2] % w->kernel[1], tap % w->kernel[2]};
+        i64 at[3] = {first[0] + tap / (many[1] * many[2]), first[1] + tap / many[2] % many[1], first[2] + tap % many[2]};
         int same = 1;
         for (int d = 0; d < 3; d++) {
             i64 shift = at[d] * w->dilation[d] - w->padding[d];
