@@ -32,6 +32,7 @@ EXTENSIONS = {
     "blocks": (f"{LOOPS} {ROUNDED}", "arrays moves blocks"),
     "draws": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves fronts normals"),
     "makers": (f"{LOOPS} {ROUNDED}", "arrays moves fronts"),
+    "halves": (LOOPS, "arrays moves"),
     "views": ("-O2", "arrays moves"),
     "calls": ("-O2", ""),
     "conditions": ("-O2 -Wno-unused-function", "arrays"),

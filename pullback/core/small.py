@@ -44,7 +44,7 @@ def threads_for_large() -> int:
 _PUBLIC = ("torch.", "Tensor.")
 for _name in (
     "_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
-    "_counts", "_blocks",
+    "_counts", "_blocks", "_halves",
 ):  # fmt: skip
     _module = extension(_name)
     if _module is not None:
@@ -59,6 +59,8 @@ for _name in (
             _module.use_reducers(*_native.reducers())
         if hasattr(_module, "use_threads"):
             _module.use_threads(native_pool(), threads_for_large)
+        if hasattr(_module, "use_bfloat16"):
+            _module.use_bfloat16(np.dtype(dtypes.bfloat16.numpy).num, dtypes.bfloat16, process)
         if hasattr(_module, "use_process"):
             _module.use_process(process, devices.cpu, Tensor)
         if _name == "_views":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.core import halves
+from pullback.core import halves, small
 
 if halves._elements is None:
     pytest.skip("the extension is not built", allow_module_level=True)
@@ -99,3 +99,53 @@ def test_functions_of_one(n: int, threads: int):
         found = getattr(x, name)()
         assert found.dtype is torch.bfloat16
         np.testing.assert_allclose(found.to(torch.float64).numpy(), wide.numpy(), rtol=2**-8, atol=1e-38)
+
+
+# ---- products
+def has_pairs() -> bool:
+    """Whether the processor multiplies pairs of bfloat16."""
+    x = torch.ones(2, 2, dtype=torch.bfloat16)
+    return "mm.default" in small.table and small.table["mm.default"]((x, x)) is not None
+
+
+SHAPES = ((1, 1, 1), (2, 3, 5), (8, 8, 8), (7, 64, 65), (13, 1, 130), (6, 128, 64), (100, 33, 70), (257, 300, 129))
+LAYOUTS = {
+    "rows": lambda a, b: (a, b), "b turned": lambda a, b: (a, b.transpose(-1, -2).contiguous().transpose(-1, -2)),
+    "a in a wider one": lambda a, b: (torch.cat([a, a], -1)[..., : a.shape[-1]], b),
+    "b in a wider one": lambda a, b: (a, torch.cat([b, b], -1)[..., : b.shape[-1]]),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not has_pairs(), reason="the processor does not multiply pairs of bfloat16")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_products(layout: str, batch: int, threads: int):
+    torch.manual_seed(0)
+    key, lead = ("bmm.default", (batch,)) if batch else ("mm.default", ())
+    for m, k, n in SHAPES:
+        a, b = torch.randn(*lead, m, k).to(torch.bfloat16), torch.randn(*lead, k, n).to(torch.bfloat16)
+        a, b = LAYOUTS[layout](a, b)
+        found = small.table[key]((a, b))
+        expected = a.to(torch.float64) @ b.to(torch.float64)
+        assert found.dtype is torch.bfloat16 and found.shape == expected.shape and found.is_contiguous()
+        size = a.to(torch.float64).abs() @ b.to(torch.float64).abs()  # what single precision rounds
+        allowed = expected.abs() * 2**-8 + size * 1e-6
+        assert ((found.to(torch.float64) - expected).abs() <= allowed).all()
+        assert torch.equal(found, torch.matmul(a, b))
+
+
+@pytest.mark.skipif(not has_pairs(), reason="the processor does not multiply pairs of bfloat16")
+def test_products_that_are_left_to_the_rules():
+    mm, x = small.table["mm.default"], torch.ones(4, 4, dtype=torch.bfloat16)
+    for a, b in ((x.t()[:, ::2], x[:2]), (x, x[:3]), (x.float(), x), (x, x.half()), (x[:0], x), (x[0], x)):
+        assert mm((a, b)) is None
+    a = torch.full((4, 4), float("nan"), dtype=torch.bfloat16)
+    assert torch.isnan(mm((a, x))).all() and torch.isinf(mm((x, x * float("inf")))).all()
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert mm((x, x)) is None
+    finally:
+        torch.use_deterministic_algorithms(False)
+    y = x.clone().requires_grad_()
+    (y @ x).sum().backward()
+    assert torch.equal(y.grad, torch.full((4, 4), 4.0, dtype=torch.bfloat16))

@@ -43,7 +43,11 @@ FORMS = {
 }  # fmt: skip
 
 
-ELSEWHERE = ("_to_copy.default",)  # whose samples are all of another kind: see its own test
+ELSEWHERE = (
+    "_to_copy.default",
+    "mm.default",
+    "bmm.default",
+)  # whose samples are all of another kind: see tests of their own
 
 
 def operator_of(key: str):
