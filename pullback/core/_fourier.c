@@ -20,12 +20,13 @@ enum { TO_COMPLEX, FROM_REAL, TO_HALF, FROM_HALF }; /* complex to complex; real 
 static double cosines[MOST_POINTS], sines[MOST_POINTS];
 static i64 tabled;
 
-/* The factors of n points. */
+/* The factors of n points. Where one is 0, 1 or -1, it is that, so that what cancels does. */
 static void use_points(i64 n) {
     if (n == tabled) return;
     for (i64 k = 0; k < n; k++) {
-        cosines[k] = cos(6.283185307179586 * (double)k / (double)n);
-        sines[k] = sin(6.283185307179586 * (double)k / (double)n);
+        int turns = 4 * k % n == 0, quarters = (int)(4 * k / n);
+        cosines[k] = turns ? (quarters == 0) - (quarters == 2) : cos(6.283185307179586 * (double)k / (double)n);
+        sines[k] = turns ? (quarters == 1) - (quarters == 3) : sin(6.283185307179586 * (double)k / (double)n);
     }
     tabled = n;
 }

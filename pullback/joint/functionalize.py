@@ -255,7 +255,7 @@ class Functionalization(TorchDispatchMode):
         if functional.is_view:
             return self.change_shape(op, args)
         values = tuple([self.argument(a) for a in args])
-        inplace.check_overlap(target)
+        self._check_expanded(op, target)
         inplace.check_operands(op, args)
         new = autograd_layer(functional, values)
         inplace.check_result(op, target, new)
@@ -263,6 +263,17 @@ class Functionalization(TorchDispatchMode):
             new = autograd_layer(to_copy, (new, target.dtype, None, None, None, False, None))
         self.assign(target, new)
         return target
+
+    def _check_expanded(self, op: Operator, target: Tensor) -> None:
+        """Refuse a write to a tensor that shows an element several times, but for one that puts the same number everywhere."""
+        declared = functional_of(op).declared
+        if declared.expanded is None:
+            inplace.check_overlap(target)
+        elif declared.expanded is not declared.write and inplace.is_expanded(target):
+            raise NotImplementedError(
+                f"{op.name} of an expanded tensor in a compiled function: which of its elements is written last, a graph cannot say. "
+                "Please clone() the tensor before performing the operation."
+            )
 
     def change_shape(self, op: Operator, args: tuple) -> Tensor:
         """`t_()` and its kin: the target becomes a view of what it was, which its views go on being views of."""

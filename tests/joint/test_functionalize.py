@@ -219,3 +219,29 @@ def test_state_is_left_behind_by_nobody():
         y.add_(1)
         assert mode.written(y) and not mode.written(x)
     assert mode.value(x) is x and mode.value(y).tolist() == [3.0] * 3
+
+
+@pytest.mark.parametrize("write", [lambda t: t.fill_(3), lambda t: t.zero_(), lambda t: t.fill_(torch.tensor(2.0))])
+def test_a_number_is_written_to_expanded_memory(write):
+    def f(x):
+        y = x.expand(3, 2)
+        write(y[1:])
+        write(x.as_strided((2, 2), (0, 1)))
+        return y + x
+
+    x, other = torch.arange(2.0), torch.arange(2.0)
+    assert torch.equal(torch.compile(f, backend="aot_eager", fullgraph=True)(x), f(other))
+    assert torch.equal(x, other)
+
+
+def test_writes_to_expanded_memory_that_depend_on_their_order_are_refused_in_graphs():
+    def f(x):
+        x.expand(2, 2).masked_fill_(torch.tensor([[True, False], [False, False]]), 5)
+        return x
+
+    x = torch.zeros(2)
+    with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
+        assert f(torch.zeros(2)).tolist() == [5, 0]
+    with pytest.raises(NotImplementedError, match="masked_fill_ of an expanded tensor in a compiled function"):
+        torch.compile(f, backend="aot_eager")(x)
+    assert x.tolist() == [0, 0]

@@ -319,7 +319,11 @@ class FakeTensorMode(TorchDispatchMode):
         number = None
         if "constant" in target.__dict__ and facts_of(functional).foldable:
             number = self._folded(functional, args, tensors)
-        inplace.store(op, target, self.run(functional, args, tensors))
+        result = self.run(functional, args, tensors)
+        inplace.check_result(op, target, result)
+        if functional.declared.expanded is None:
+            inplace.check_overlap(target)
+        inplace.write(target, result)
         if number is not None:
             self.set_constant(target, number.to(target.dtype))
         return target

@@ -48,8 +48,6 @@ OVERLAP = (
 )
 
 
-# Writes that may meet one element several times, since they put the same number there.
-_REPEATABLE = frozenset("fill zero index_fill index_put".split())
 # Writes whose operands may not lie on what is written, not even where they are the same view of it.
 _SCATTERED = frozenset("index_add index_copy index_reduce scatter scatter_add scatter_reduce put".split())
 
@@ -126,7 +124,7 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
     if keys & (CONJ | NEG | LAYOUTS) or direct is None and functional.family.write is None:
         store(op, target, execute(functional, args, keys))
         return
-    if functional.name not in _REPEATABLE:
+    if functional.declared.expanded is None or not keys & CUDA:
         check_overlap(target)
     check_operands(op, args)
     if keys & CUDA:
