@@ -296,7 +296,7 @@ class Native(Attributes):
         if opens_block or is_plain and changes_settings(function.__name__):
             what = "reads the state of random numbers" if function.__name__ in RANDOM_STATE else "changes settings"
             raise Break(f"it {what} ({function.__name__})")
-        if "autocast" in getattr(function, "__module__", "") and is_plain:
+        if is_plain and "autocast" in (function.__module__ or ""):
             self.outside.conditions.test(self.autocast_test, "autocast is as it was")
         out = self._program(function, args, kwargs) if takes_programs(function) else self._pure(function, args, kwargs)
         if is_plain and isinstance(out, SETTINGS) and function.__name__ not in (*ABOUT_CAPTURE, *FOLLOWED):

@@ -605,3 +605,10 @@ def test_the_greater_of_a_number_that_is_not_known_is_no_question():
     with config.patch(capture_scalar_outputs=True):
         compiled = torch.compile(f, backend="eager", fullgraph=True)
         assert [[len(t) for t in compiled(torch.tensor(n))] for n in (2, 7)] == [[4, 2], [7, 3]]
+
+
+def test_functions_of_no_module_are_mapped_inside_blocks() -> None:
+    names: dict = {"torch": torch}
+    exec("def run(v):\n    with torch.no_grad():\n        return torch.func.vmap(lambda row: row * 2)(v)", names)
+    x = torch.ones(2, 3)
+    assert torch.compile(names["run"])(x).tolist() == [[2.0] * 3] * 2

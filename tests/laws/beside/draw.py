@@ -162,10 +162,15 @@ class Drawn:
         )
         if not ran and ("_(" in text or form == "out"):
             raise Ended
-        if call.internal and any(h.ours.stride() != h.theirs.stride() for h in self.pair.held):
-            raise Chosen("in which order the elements of a new tensor lie in memory")
+        if call.internal:
+            self.same_order()
         if undetermined:
             raise Chosen(UNDETERMINED[call.name])
+
+    def same_order(self) -> None:
+        """End where views of what is there would show another order of memory."""
+        if any(h.ours.stride() != h.theirs.stride() for h in self.pair.held):
+            raise Chosen("in which order the elements of a new tensor lie in memory")
 
     def _with_out(self, text: str) -> str:
         """The call with a tensor to write to: of the shape of the result, or of another."""
@@ -222,6 +227,7 @@ class Drawn:
         for _ in range(self.rng.choice((1, 1, 2, 2, 3))):
             function = f"{self.rng.choice(NESTED)}({function})"
         self.pair.run(f"{name} = {function}({of})", name, derived=True)
+        self.same_order()
 
     def backward(self) -> None:
         rng, held = self.rng, self.pair.held
