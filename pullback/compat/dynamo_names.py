@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import cuda, full
+from ..capture.bytecode.outside import is_compiled
 from ..capture.front.compile import MODES
 from ..capture.front.config import config
 from ..capture.front.stance import state
@@ -40,7 +41,7 @@ def ifdynstaticdefault(static: Any, dynamic: Any) -> Any:
 
 def innermost_fn(fn: Callable) -> Callable:
     """The function that a compiled or decorated one was made of."""
-    while hasattr(fn, "_torchdynamo_orig_callable"):
+    while is_compiled(fn):
         fn = fn._torchdynamo_orig_callable
     return fn
 

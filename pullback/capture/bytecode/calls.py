@@ -32,7 +32,7 @@ from .builtin_calls import GROWING, HANDLED, MUTATING, PURE, PURE_MODULES, PURE_
 from .journal import ALL, Effect
 from .lookups import ABSENT, class_attribute
 from .native import DEEP, Callback, Native
-from .outside import CONSTANTS, CONTAINERS, is_ours, module_of
+from .outside import CONSTANTS, CONTAINERS, is_compiled, is_ours, module_of
 from .picturing import Images, is_frozen
 from .signals import Break, Enter
 from .world import NOT_ENTERED as COROUTINES
@@ -290,7 +290,7 @@ class Calls(Native):
                 )
             if own.get("_torchdynamo_captured"):
                 return self.entered(function, args, kwargs)
-            if "_torchdynamo_orig_callable" in own:
+            if is_compiled(function):
                 return self.call(own["_torchdynamo_orig_callable"], args, kwargs)
             if "_torchdynamo_calls" in own:
                 inner = self.call(

@@ -49,6 +49,12 @@ KEYS, VALUES = type({}.keys()), type({}.values())
 VIEWS = (KEYS, VALUES, type({}.items()))
 
 
+def is_compiled(function) -> bool:
+    """Whether `torch.compile` made this very function; `functools.wraps` gives what wraps it the same attributes."""
+    own = getattr(function, "__dict__", None) or {}
+    return "_torchdynamo_orig_callable" in own and own.get("_torchdynamo_wrapper_id") == id(function)
+
+
 def module_of(function) -> str:
     """The name of the module in which a function was written."""
     around = getattr(function, "__globals__", None)

@@ -26,6 +26,7 @@ from ...nn.module import Module
 from ..bytecode.calls import is_ours, module_of
 from ..bytecode.direct import AS_IT_IS, forward_of
 from ..bytecode.driver import Driver, Opening
+from ..bytecode.outside import is_compiled
 from ..bytecode.segment import MISS, Entry, Wanted
 from ..bytecode.signals import BREAKS
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
@@ -287,7 +288,7 @@ def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:
     fn = fn.forward if isinstance(fn, Module) else fn
     is_module = isinstance(getattr(fn, "__self__", None), Module)
     first, function = ((fn.__self__,), fn.__func__) if isinstance(fn, types.MethodType) else ((), fn)
-    if "_torchdynamo_orig_callable" in getattr(function, "__dict__", ()):  # compiled before: what it is made of is
+    if is_compiled(function):  # before: what it is made of is
         inner, function = entry_function(function._torchdynamo_orig_callable)
         return (*inner, *first), function
     if isinstance(function, types.FunctionType) and (is_module or not is_ours(module_of(function))):

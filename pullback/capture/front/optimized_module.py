@@ -31,6 +31,7 @@ def as_function(fn: Callable, compiled: Callable) -> Callable:
             raise
 
     call._torchdynamo_orig_callable = fn
+    call._torchdynamo_wrapper_id = id(call)  # what wraps it has its attributes, and is more than it
     call.compiled = compiled
     return call
 

@@ -612,3 +612,18 @@ def test_functions_of_no_module_are_mapped_inside_blocks() -> None:
     exec("def run(v):\n    with torch.no_grad():\n        return torch.func.vmap(lambda row: row * 2)(v)", names)
     x = torch.ones(2, 3)
     assert torch.compile(names["run"])(x).tolist() == [[2.0] * 3] * 2
+
+
+def test_what_wraps_a_compiled_function_is_more_than_it() -> None:
+    inner = torch.compile(lambda x: x * 2)
+
+    @functools.wraps(inner)
+    def outer(x):
+        return inner(x) + 1
+
+    x = torch.ones(2, 3)
+    assert torch.compile(outer)(x).tolist() == [[3.0] * 3] * 2
+    assert torch.compile(lambda y: outer(y) * 2)(x).tolist() == [[6.0] * 3] * 2
+    for transform in (torch.func.jacrev, torch.func.jacfwd, torch.func.vmap):
+        assert torch.equal(torch.compile(transform(inner))(x), transform(inner)(x))
+    assert torch.compile(inner)(x).tolist() == [[2.0] * 3] * 2
