@@ -417,10 +417,14 @@ def _by_rows(op: Operator, values: list, arrays: list, result: np.dtype):
         name = key_of(op) if len(given) == len(values) and has_loop(op) else None
     if name is None:
         return None
-    out = ufuncs.blank(np.broadcast_shapes(*[a.shape for a in given]), result, arrays)
+    shape = np.broadcast_shapes(*[a.shape for a in given])
+    if shape[-1] < _SHORTEST_ROW:
+        return None
+    out = ufuncs.blank(shape, result, arrays)
     return out if over_rows(name, *given, out) else None
 
 
+_SHORTEST_ROW = 64  # what surrounds the loop over a shorter one takes longer than the array library does
 _ROWS = frozenset(("add", "subtract", "multiply", "divide"))  # the ufuncs for whose rows there are loops
 
 
