@@ -25,6 +25,7 @@ _STEPS = "one step of work per element of the sequence"
 _COUNT = "there are as many results as the size says"
 _RANK = "the size says how many coordinates a point has"
 _PAIR = "one entry of a Python list for each"
+_ASKED = "the gradient has the size that was asked for, a plain number"
 FIXES = {
     "unbind.int": _COUNT,
     "unbind_copy.int": _COUNT,
@@ -49,6 +50,8 @@ FIXES = {
     "lstm.input": _STEPS,
     "gru.input": _STEPS,
     "_pdist_backward": "the indices of pairs are made as data",
+    "fractional_max_pool2d_backward": _ASKED,
+    "fractional_max_pool3d_backward": _ASKED,
 }
 # What only the gradient fixes.
 GRADIENT_FIXES = {

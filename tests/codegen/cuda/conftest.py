@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 
 import pytest
@@ -17,6 +18,7 @@ def emulated(monkeypatch):
     from pullback.capture.trace.make_fx import make_fx
     from pullback.codegen import Native
     from pullback.codegen.cuda import segment
+    from pullback.ops.network import attention_lowering
     from tests.codegen.cuda.emulator import EmulatedSegment
 
     def fails(nodes, values):
@@ -25,6 +27,9 @@ def emulated(monkeypatch):
     EmulatedSegment.on_host.flag[:] = 0
     monkeypatch.setattr(stages, "segment_kind", lambda graph: EmulatedSegment)
     monkeypatch.setattr(segment, "run_nodes", fails)
+    monkeypatch.setattr(
+        attention_lowering, "LONG", math.inf
+    )  # a limit of the CPU, on which tensors here are said to be
 
     def compile(f, *args):
         result = Native(make_fx(f, tracing_mode="fake")(*args))
