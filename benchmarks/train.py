@@ -1,4 +1,4 @@
-"""Whole training steps (forward, backward, Adam) side by side with PyTorch in one process.
+"""Whole training steps (forward, backward, Adam) side by side with PyTorch.
 
 In: nothing but options. Out: a table of milliseconds a step: ours eager, ours compiled (the loss; the optimizer as it is), ours with the
 whole step compiled, PyTorch eager and, with `--peers`, the two compiled ways of PyTorch, with `--jax` a whole step of JAX; and the ratio of ours to
@@ -8,6 +8,8 @@ theirs, eager to eager and best to best (below 1 is ahead). All take turns, roun
     python benchmarks/train.py --only GPT          those whose name contains it
     python benchmarks/train.py --ways eager        eager alone
     python benchmarks/train.py --threads 1 --cpu   one thread, by processor time: for a machine that others use too
+    python benchmarks/train.py --torch PYTHON      PyTorch in a process of an interpreter that has it; in one process, its threads go on
+                                                   waiting for work beside ours for a while, so with several threads this is the fair way
     python benchmarks/train.py --jax PYTHON        JAX too, in a process of an interpreter that has it (see `jax_models.py`)
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -61,25 +64,39 @@ class Timed:
         return best
 
 
-class Jax:
-    """JAX in a process of its own, which waits between rounds."""
+class Apart:
+    """A library in a process of its own, which waits between rounds: it reads what to time, and writes the seconds of the best step."""
 
-    def __init__(self, python: str, threads: int | None, cpu: bool):
-        command = [
-            python,
-            str(Path(__file__).with_name("jax_models.py")),
-            *(["--threads", str(threads)] if threads else []),
-        ]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen([*command, *(["--cpu"] if cpu else [])], stdin=pipe, stdout=pipe, text=True)
+    def __init__(self, python: str, script: str, options: argparse.Namespace):
+        command = [python, str(Path(__file__).with_name(script))]
+        command += ["--threads", str(options.threads)] if options.threads else []
+        command += ["--cpu"] if options.cpu else []
+        command += ["--serve"] if script == Path(__file__).name else []
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def round(self, name: str) -> float:
+    def round(self, what: str) -> float:
         assert self.process.stdin is not None and self.process.stdout is not None
-        print(name, file=self.process.stdin, flush=True)
+        print(what, file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self.process.args} ended, with {self.process.wait()}")
         return float(line)
+
+
+def serve(clock: Callable[[], float], threads: int | None) -> None:
+    """Be the process of PyTorch: a line in, of a workload and a way, is a round."""
+    import torch
+
+    if threads:
+        torch.set_num_threads(threads)
+    made: dict[str, Timed] = {}
+    for line in sys.stdin:
+        name, _, way = line.strip().partition("/")
+        if not any(key.startswith(f"{name}/") for key in made):
+            made.clear()  # one workload at a time
+        if line not in made:
+            made[line] = Timed(stepping(torch, name, way), clock)
+        print(made[line](), flush=True)
 
 
 def best_times(timed: dict[tuple, Callable[[], float]], rounds: int) -> dict[tuple, float]:
@@ -91,16 +108,24 @@ def best_times(timed: dict[tuple, Callable[[], float]], rounds: int) -> dict[tup
 
 
 def measure(
-    name: str, libs: list[ModuleType], ways: tuple[str, ...], peers: bool, rounds: int, clock: Callable, jax: Jax | None
+    name: str,
+    libs: list[ModuleType],
+    apart: dict[str, Apart],
+    ways: tuple[str, ...],
+    options: argparse.Namespace,
+    clock: Callable,
 ) -> dict:
     timed: dict[tuple, Callable[[], float]] = {}
+    theirs = ways if options.peers else ways[:1]
     for lib in libs:
-        ours = lib.__name__ == "pullback"
-        for way in ways if ours or peers else ways[:1]:
+        for way in ways if lib.__name__ == "pullback" else theirs:
             timed[lib.__name__, way] = Timed(stepping(lib, name, way), clock)
-    if jax is not None:
-        timed["jax", "whole step"] = partial(jax.round, name)
-    best = best_times(timed, rounds)
+    if "torch" in apart:
+        for way in theirs:
+            timed["torch", way] = partial(apart["torch"].round, f"{name}/{way}")
+    if "jax" in apart:
+        timed["jax", "whole step"] = partial(apart["jax"].round, name)
+    best = best_times(timed, options.rounds)
     return {f"{lib} {way}": seconds * 1e3 for (lib, way), seconds in best.items()}
 
 
@@ -129,21 +154,26 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--torch", metavar="PYTHON", help="an interpreter that can import PyTorch")
     parser.add_argument("--jax", metavar="PYTHON", help="an interpreter that can import JAX")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    libs = libraries()
+    clock = time.process_time if options.cpu else time.perf_counter
+    if options.serve:
+        return serve(clock, options.threads)
+    libs = libraries()[: 1 if options.torch else None]
     for lib in libs if options.threads else ():
         lib.set_num_threads(options.threads)
-    clock = time.process_time if options.cpu else time.perf_counter
     ways = tuple(options.ways.split(","))
     names = [name for name in WORKLOADS if any(part in name for part in options.only.split(","))]
-    jax = Jax(options.jax, options.threads, options.cpu) if options.jax else None
-    figures = {name: measure(name, libs, ways, options.peers, options.rounds, clock, jax) for name in names}
+    scripts = {"torch": Path(__file__).name, "jax": "jax_models.py"}
+    apart = {k: Apart(python, script, options) for k, script in scripts.items() if (python := getattr(options, k))}
+    figures = {name: measure(name, libs, apart, ways, options, clock) for name in names}
     show(figures)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
