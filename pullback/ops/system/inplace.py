@@ -124,8 +124,7 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
     if keys & (CONJ | NEG | LAYOUTS) or direct is None and functional.family.write is None:
         store(op, target, execute(functional, args, keys))
         return
-    if functional.declared.expanded is None or not keys & CUDA:
-        check_overlap(target)
+    check_overlap(target)
     check_operands(op, args)
     if keys & CUDA:
         written = write_on_device(functional, target, args)
