@@ -71,6 +71,10 @@ _HOMES = {
     "SymFloat": "capture.shapes.numbers", "SymBool": "capture.shapes.numbers", "_assert": "graph.assertions",
     "cond": "capture.higher_order", "while_loop": "capture.higher_order", "vmap": "func",
 }  # fmt: skip
+_MODULES = {
+    "return_types": "ops.system.return_types", "types": "surface.types", "quasirandom": "surface.quasirandom",
+    "mps": "surface.mps",
+}  # fmt: skip
 
 
 def __getattr__(name: str):
@@ -79,6 +83,8 @@ def __getattr__(name: str):
 
     if name in _HOMES:
         return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
     if name in _LATER and importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -86,4 +92,4 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     """Names that are loaded later are there too."""
-    return sorted({*globals(), *_LATER, *_HOMES})
+    return sorted({*globals(), *_LATER, *_HOMES, *_MODULES})

@@ -202,7 +202,9 @@ ROWS: dict[str, dict[str, str]] = {
         "load_url": "pullback.surface.hub:load_state_dict_from_url",
         "tqdm": "pullback.compat.private_names:tqdm",
     },
-    "torch.utils._traceback": {"CapturedTraceback": "pullback.utils.tracebacks:CapturedTraceback"},
+    "torch.utils._traceback": {
+        name: f"pullback.utils.tracebacks:{name}" for name in ("CapturedTraceback", "format_traceback_short")
+    },
     "torch.utils._contextlib": {"_DecoratorContextManager": "pullback.core.modes:DecoratorContextManager"},
     "torch._tensor_str": {
         "_tensor_str": "pullback.core.printing:tensor_body",
@@ -258,6 +260,8 @@ ROWS: dict[str, dict[str, str]] = {
         "_get_device_module": "pullback.compat.private_names:get_device_module",
         "_get_device_index": "pullback.compat.private_names:get_device_index",
         "_element_size": "pullback.compat.private_names:element_size",
+        "render_call": "pullback.compat.private_names:render_call",
+        "try_import": "pullback.compat.private_names:try_import",
         "_flatten_dense_tensors": "pullback.nn.utils.convert_parameters:flatten_dense",
         "_unflatten_dense_tensors": "pullback.nn.utils.convert_parameters:unflatten_dense",
     },  # fmt: skip

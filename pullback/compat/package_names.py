@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +12,7 @@ from .. import cuda
 from ..core import dtype as dtypes
 from ..core.device import device as Device
 from ..core.dtype import finfo
-from ..core.modes import ambient
+from ..core.modes import ambient, decorate
 from ..core.tensor import Tensor
 from ..ops.network.multihead import additive_mask
 from ..surface.settings import get_default_device
@@ -101,17 +102,7 @@ class DeviceContext:
 def set_device(device: Any) -> Callable[[Callable], Callable]:
     """A decorator: the function runs with another default device."""
 
-    def decorate(function: Callable) -> Callable:
-        from functools import wraps
-
-        @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with DeviceContext(device):
-                return function(*args, **kwargs)
-
-        return call
-
-    return decorate
+    return functools.partial(decorate, functools.partial(DeviceContext, device))
 
 
 def when_cuda_starts(function: Callable, **options: Any) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..capture.trace.graph_trace import GraphTrace
@@ -16,8 +18,10 @@ from ..core.modes import ambient
 from ..core.random import manual_seed
 from ..core.storage import storage_of
 from ..core.tensor import Tensor
+from ..core.tree import tree_map_only
 from ..ops.make.random import fork_rng
 from ..surface.jit.graphs import TracingState, tracing_state
+from ..surface.overrides import resolve_name
 from ..surface.settings import get_default_device as default
 
 MAP_LOCATION = Callable[[Any, str], Any] | Any | str | dict[str, str] | None
@@ -218,3 +222,34 @@ def gelu_(self, *, approximate: str = "none"):
 def fixed_sizes(t: Tensor) -> tuple[int, ...]:
     """The sizes of a tensor as plain numbers: symbols become those that they stand for."""
     return tuple([int(s) for s in t.shape])
+
+
+def try_import(module_name: str) -> types.ModuleType | None:
+    """A module, or None where there is none of that name."""
+    if (found := sys.modules.get(module_name)) is not None:
+        return found
+    return importlib.import_module(module_name) if importlib.util.find_spec(module_name) is not None else None
+
+
+def render_call(fn: Callable, args: Sequence, kwargs: dict[str, Any]) -> str:
+    """A call as Python would write it, with the sizes of tensors for their values."""
+    words = [repr(_rendered(a)) for a in args] + [f"{k}={_rendered(v)!r}" for k, v in kwargs.items()]
+    return f"{resolve_name(fn) or fn}({', '.join(words)})"
+
+
+def _rendered(value: Any) -> Any:
+    """A value with its tensors replaced by something that prints as `tensor([...], size=(2, 3))`."""
+
+    def short(t: Tensor) -> SimpleText:
+        kind = "" if t.dtype is ambient.default_dtype else f", dtype={t.dtype}"
+        return SimpleText(f"tensor([...], size={tuple(t.shape)}{kind})")
+
+    return tree_map_only(Tensor, short, value)
+
+
+class SimpleText(str):
+    """Text that prints as itself."""
+
+    __slots__ = ()
+
+    __repr__ = str.__str__

@@ -75,7 +75,11 @@ class dtype:
         return _REAL.get(self, self)
 
     def to_complex(self) -> dtype:
-        return _COMPLEX.get(self, complex64 if not self.is_complex else self)
+        if self.is_complex:
+            return self
+        if self not in _COMPLEX:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
+        return _COMPLEX[self]
 
 
 _NUMBERED = (

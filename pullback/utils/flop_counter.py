@@ -8,6 +8,7 @@ A formula takes the shapes of an operator's arguments in place of the tensors an
 from __future__ import annotations
 
 import math
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -16,6 +17,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..core.tree import tree_map
 from ..nn.module import Module
+from ..ops.system.operator import Operator
 from ..ops.system.overrides import TorchDispatchMode
 from ..ops.system.packet import ops
 from .module_tracker import ModuleTracker
@@ -48,6 +50,11 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
     def register(formula: Callable[..., int]) -> Callable[..., int]:
         counted = formula if get_raw else shape_wrapper(formula)
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if isinstance(target, Operator):
+                raise ValueError(
+                    "register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. torch.ops.mylib.foo), "
+                    f"JitFunction, or HigherOrderOperator, got {target} which is of type {type(target)}"
+                )
             if target in flop_registry:
                 raise RuntimeError(f"duplicate registrations for {target}")
             flop_registry[target] = counted
@@ -111,9 +118,16 @@ def conv_backward_flop(
 
 
 def sdpa_flop_count(query_shape, key_shape, value_shape) -> int:
-    """Scores, and the values weighted by them."""
+    """Scores, and the values weighted by them; a head of keys and values may serve several heads of queries."""
     b, h, queries, width = query_shape
-    keys, d_v = key_shape[2], value_shape[3]
+    *outer, keys, key_width = key_shape
+    d_v = value_shape[3]
+    if outer[0] != b or list(value_shape[:3]) != [*outer, keys] or key_width != width:
+        raise AssertionError(
+            f"sdpa_flop_count: query/key/value shapes are incompatible: q={query_shape}, k={key_shape}, v={value_shape}"
+        )
+    if h % outer[1]:
+        raise AssertionError(f"sdpa_flop_count: query heads ({h}) must be a multiple of key/value heads ({outer[1]})")
     return bmm_flop((b * h, queries, width), (b * h, width, keys)) + bmm_flop(
         (b * h, queries, keys), (b * h, keys, d_v)
     )
@@ -133,6 +147,8 @@ class FlopCounterMode:
         display: bool = True,
         custom_mapping: dict[Any, Any] | None = None,
     ):
+        if mods is not None:
+            warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         own = {
             op: formula if getattr(formula, "_get_raw", False) else shape_wrapper(formula)
             for op, formula in (custom_mapping or {}).items()

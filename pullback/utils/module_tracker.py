@@ -48,11 +48,11 @@ class ModuleTracker:
 
     def _name(self, module: Module) -> str:
         if module not in self._names:
-            self._names[module] = type(module).__name__
-        name = self._names[module]
-        for inside, child in module.named_children():
-            self._names[child] = f"{name}.{inside}"
-        return name
+            name = self._names[module] = type(module).__name__
+            for inside, part in module.named_modules():
+                if inside:
+                    self._names[part] = f"{name}.{inside}"
+        return self._names[module]
 
     def _enter_forward(self, module: Module, args: Any) -> None:
         name = self._name(module)

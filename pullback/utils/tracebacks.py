@@ -10,7 +10,7 @@ import linecache
 import sys
 import traceback
 from collections.abc import Sequence
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 
 
 class Gathered:
@@ -38,6 +38,12 @@ def symbolize_tracebacks(gathered: Sequence[Gathered]) -> list[list[dict]]:
         [{"name": code.co_qualname, "filename": code.co_filename, "line": line} for code, line in one.places]
         for one in gathered
     ]
+
+
+def format_traceback_short(tb: TracebackType) -> str:
+    """Where a traceback ends: its file, line and function."""
+    last = traceback.extract_tb(tb)[-1]
+    return f"{last.filename}:{last.lineno} in {last.name}"
 
 
 class CapturedTraceback:

@@ -47,6 +47,11 @@ class WeakIdKeyDictionary(MutableMapping):
 
         return self.ref_type(key, forget)
 
+    def update(self, other: Any = (), /, **kwargs: Any) -> None:  # type: ignore[override]
+        """Take over what another mapping, or pairs, hold: all of it, or nothing where that raises."""
+        pairs = other.items() if hasattr(other, "items") else dict(other).items()
+        self.data.update([(self._ref(key), value) for key, value in (*pairs, *kwargs.items())])
+
     def __getitem__(self, key: Any) -> Any:
         return self.data[self.ref_type(key)]
 

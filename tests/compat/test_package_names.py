@@ -21,6 +21,12 @@ def test_default_devices_of_blocks_and_functions():
     with names.DeviceContext("meta"):
         assert torch.ones(1).device.type == "meta"
     assert names.set_device("meta")(torch.ones)(2).device.type == "meta"
+
+    @names.set_device("meta")
+    def each():
+        yield torch.ones(2)
+
+    assert [t.device.type for t in each()] == ["meta"]
     assert torch.ones(1).device.type == "cpu"
 
 

@@ -84,3 +84,15 @@ def test_seeds_and_short_names_of_dtypes():
 def test_names_of_the_processor():
     assert torch.ops.mkldnn._is_mkldnn_bf16_supported() and torch.ops.mkldnn._is_mkldnn_fp16_supported()
     assert torch.cpu._is_amx_fp16_supported() in (True, False)
+
+
+def test_calls_as_text():
+    assert (
+        names.render_call(torch.sum, [torch.ones(2, 3)], {"dim": 0}) == "torch.sum(tensor([...], size=(2, 3)), dim=0)"
+    )
+    text = names.render_call(torch.ops.aten.sin.default, [[torch.ones(2, dtype=torch.int)], None, "a"], {})
+    assert text == "aten.sin.default([tensor([...], size=(2,), dtype=torch.int32)], None, 'a')"
+
+
+def test_modules_that_may_be_missing():
+    assert names.try_import("imaplib").IMAP4 and names.try_import("a_module_that_is_nowhere") is None

@@ -61,3 +61,10 @@ def test_limits_of_types_of_python():
         torch.finfo(int)
     with pytest.raises(TypeError, match=r"finfo\(\): argument 'type' \(position 1\) must be torch.dtype"):
         torch.finfo("float32")
+
+
+def test_complex_of_a_dtype():
+    assert torch.bfloat16.to_complex() is torch.complex64 and torch.complex32.to_complex() is torch.complex32
+    for d, name in ((torch.bool, "Bool"), (torch.int8, "Char"), (torch.float8_e4m3fn, "Float8_e4m3fn")):
+        with pytest.raises(RuntimeError, match=f"Unknown Complex ScalarType for {name}"):
+            d.to_complex()

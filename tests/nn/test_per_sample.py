@@ -59,7 +59,7 @@ def test_what_is_refused():
     layer = nn.Linear(2, 2)
     for call, words in (
         (lambda: call_for_per_sample_grads(len), "must be nn.Module"),
-        (lambda: call_for_per_sample_grads(layer, batch_size=0), "above 0"),
+        (lambda: call_for_per_sample_grads(layer, batch_size=0), "must be positive"),
         (lambda: call_for_per_sample_grads(layer, loss_reduction="max"), "sum or mean"),
         (lambda: call_for_per_sample_grads(layer)(3), "Unable to find a tensor"),
         (lambda: call_for_per_sample_grads(nn.Bilinear(2, 2, 2))(torch.ones(3, 2), torch.ones(4, 2)), "batch size 3"),

@@ -3,7 +3,7 @@
 import pytest
 
 import pullback as torch
-from pullback.utils.flop_counter import FlopCounterMode, flop_registry, register_flop_formula
+from pullback.utils.flop_counter import FlopCounterMode, flop_registry, register_flop_formula, sdpa_flop_count
 from pullback.utils.module_tracker import ModuleTracker
 
 
@@ -87,3 +87,38 @@ def test_parents_of_a_backward_end_with_it():
         assert (tracker.parents, tracker.is_bw) == ({"Global"}, False)
     inside = {"Global", "Sequential", "Sequential.0"}
     assert seen == [(inside, False), (inside, True)]
+
+
+def test_modules_in_containers_have_their_place_in_the_name():
+    seen = []
+
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            seen.append(set(tracker.parents))
+            return x * 2
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([Inner()])
+
+        def forward(self, x):
+            return self.layers[0](x)
+
+    with ModuleTracker() as tracker:
+        Net()(torch.ones(2))
+    assert seen == [{"Global", "Net", "Net.layers.0"}]
+
+
+def test_heads_that_share_keys_and_what_is_refused():
+    q = (2, 32, 8, 4)
+    assert sdpa_flop_count(q, (2, 8, 6, 4), (2, 8, 6, 5)) == sdpa_flop_count(q, (2, 32, 6, 4), (2, 32, 6, 5))
+    with pytest.raises(AssertionError, match="must be a multiple"):
+        sdpa_flop_count(q, (2, 5, 6, 4), (2, 5, 6, 4))
+    for k, v in (((1, 8, 6, 4), (1, 8, 6, 4)), ((2, 8, 6, 4), (2, 8, 7, 4)), ((2, 8, 6, 3), (2, 8, 6, 4))):
+        with pytest.raises(AssertionError, match="incompatible"):
+            sdpa_flop_count(q, k, v)
+    with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
+        register_flop_formula(torch.ops.aten.sin.default)(len)
+    with pytest.warns(UserWarning, match="not needed"):
+        FlopCounterMode(torch.nn.Linear(2, 2))

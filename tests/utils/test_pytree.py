@@ -1,7 +1,10 @@
 """Trees: every container comes back as it was; structures compare, print and travel."""
 
+import enum
+import json
+import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -122,3 +125,100 @@ def test_named_results_are_inner_nodes():
     assert [leaf.tolist() for leaf in leaves] == [[2.0, 4.0], [1, 0]]
     again = pytree.tree_unflatten(leaves, spec)
     assert type(again) is type(found) and again.values is leaves[0]
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def test_text_is_in_the_form_of_pytorch():
+    written = pytree.treespec_dumps(pytree.tree_structure({Colour.RED: (1,)}))
+    leaf = {"type": None, "context": None, "children_spec": []}
+    one = {"type": "builtins.tuple", "context": "null", "children_spec": [leaf]}
+    member = [{"__enum__": True, "fqn": f"{__name__}:Colour", "name": "RED"}]
+    assert json.loads(written) == [1, {"type": "builtins.dict", "context": json.dumps(member), "children_spec": [one]}]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {Colour.RED: 1},
+        defaultdict(list, a=[1]),
+        defaultdict(None, a=1),
+        deque([1], 3),
+        torch.Size((1, 2)),
+        {1: 2, "a": ()},
+    ],
+    ids=repr,
+)
+def test_contexts_travel(tree):
+    spec = pytree.tree_structure(tree)
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+
+
+def test_structures_that_cannot_be_written():
+    with pytest.raises(TypeError, match="Please make the context json dump-able"):
+        pytree.treespec_dumps(pytree.tree_structure({b"a": 1}))
+    for factory in (lambda: 0, Colour):
+        text = pytree.treespec_dumps(pytree.tree_structure(defaultdict(factory, a=1)))
+        text = text.replace(__name__, "a_module_that_is_not_loaded")
+        with pytest.raises(NotImplementedError, match="is not loaded"):
+            pytree.treespec_loads(text)
+
+
+def test_named_tuples_are_written_under_the_name_they_are_given():
+    Place = namedtuple("Place", "x y")
+    spec = pytree.tree_structure(Place(1, 2))
+    with pytest.raises(NotImplementedError, match="Please register using `_register_namedtuple`"):
+        pytree.treespec_dumps(spec)
+    pytree._register_namedtuple(Place, serialized_type_name="tests.Place")
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    with pytest.warns(UserWarning, match="already registered"):
+        pytree._register_namedtuple(Place, serialized_type_name="tests.Place")
+    with pytest.raises(TypeError, match="class of a named tuple"):
+        pytree._register_namedtuple(tuple, serialized_type_name="tests.tuple")
+    with pytest.raises(NotImplementedError, match="couldn't find"):
+        pytree.treespec_loads(pytree.treespec_dumps(spec).replace("tests.Place", "tests.Other"))
+
+
+def test_fields_that_are_children():
+    @dataclass
+    class Data:
+        a: int
+        b: int = 2
+        c: int = field(init=False, default=0)
+
+    for names, words in ((["a"], "Missing fields"), (["a", "b", "c"], "Unexpected fields")):
+        with pytest.raises(ValueError, match=words):
+            pytree.register_dataclass(Data, field_names=names)
+    pytree.register_dataclass(Data, field_names=["a"], drop_field_names=["b"])
+    assert pytree.tree_map(lambda x: x + 1, Data(1, 5)) == Data(2, 2)
+    pytree._deregister_pytree_node(Data)
+    with pytest.raises(ValueError, match="field_names must be specified"):
+        pytree.register_dataclass(object)
+
+
+def test_the_former_name_takes_the_place_of_what_was_registered():
+    class Box:
+        def __init__(self, x):
+            self.x = x
+
+    def register(step):
+        pytree._register_pytree_node(Box, lambda b: ([b.x], None), lambda values, _: Box(values[0] + step))
+
+    with pytest.warns(FutureWarning, match="is deprecated"):
+        register(0)
+    with pytest.warns((FutureWarning, UserWarning)) as seen:
+        register(1)
+    assert any("already registered" in str(w.message) for w in seen)
+    assert pytree.tree_map(lambda x: x, Box(1)).x == 2 and core_tree.tree_map(lambda x: x, Box(1)).x == 2
+    pytree._deregister_pytree_node(Box)
+
+
+def test_named_tuples_of_c():
+    class Like(tuple):
+        n_fields = n_sequence_fields = 2
+        n_unnamed_fields = 0
+
+    assert pytree.is_structseq(time.gmtime()) and pytree.is_structseq_class(torch.return_types.max)
+    assert not pytree.is_structseq(Like((1, 2))) and not pytree.is_structseq_class((1, 2))

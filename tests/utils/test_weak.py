@@ -2,6 +2,8 @@
 
 import gc
 
+import pytest
+
 import pullback as torch
 from pullback.utils.weak import TensorWeakRef, WeakIdKeyDictionary
 
@@ -25,3 +27,23 @@ def test_a_reference_does_not_keep_a_tensor():
     del t
     gc.collect()
     assert ref() is None
+
+
+def test_an_update_that_fails_changes_nothing():
+    class Failing:
+        def keys(self):
+            yield a
+            raise KeyError("no more")
+
+        def __getitem__(self, key):
+            return 1
+
+    a = torch.ones(2)
+    d = WeakIdKeyDictionary()
+    with pytest.raises(KeyError, match="no more"):
+        d.update(Failing())
+    with pytest.raises(TypeError):
+        d.update(42)
+    assert len(d) == 0
+    d.update([(a, 1)])
+    assert d[a] == 1

@@ -44,7 +44,7 @@ def _batch_size(tensors: list[Tensor], dim: int) -> int:
     if len(sizes) > 1:
         one, other = sorted(sizes)[:2]
         raise RuntimeError(
-            f"When computing batch_size, found at least one input with batch size {one} and one with batch size {other}. "
+            f"When computing batch size, found at least one input with batch size {one} and one with batch size {other}. "
             "Please specify it explicitly using the batch size kwarg in call_for_per_sample_grads"
         )
     return sizes.pop()
@@ -55,8 +55,10 @@ def _checked(module: Any, batch_size: Any, loss_reduction: str) -> None:
         raise RuntimeError(f"Expected loss_reduction argument to be sum or mean, got {loss_reduction}")
     if not isinstance(module, Module):
         raise RuntimeError(f"Module passed must be nn.Module, got {type(module).__name__}")
-    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-        raise RuntimeError(f"Batch size passed must be None or an integer above 0, got {batch_size!r}")
+    if batch_size is not None and not isinstance(batch_size, int):
+        raise RuntimeError(f"Batch size passed must be None or an integer, got {type(batch_size).__name__}")
+    if batch_size is not None and batch_size < 1:
+        raise RuntimeError(f"Batch size must be positive, got {batch_size}")
     for name, parameter in module.named_parameters():
         if parameter.requires_grad and getattr(parameter, "grad_sample", None) is not None:
             raise RuntimeError(

@@ -6,12 +6,17 @@ What always holds: `tree_unflatten(*tree_flatten(x))` is like `x`.
 
 keys         the steps of a path to a leaf
 registry     the types that are inner nodes
-structures   `TreeSpec`, and structures in files
+structures   `TreeSpec`
+files        structures in files
 functions    flattening, mapping, asking
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .files import treespec_dumps, treespec_loads
 from .functions import (  # noqa: F401
     _broadcast_to_and_flatten,
     _flatten,
@@ -47,6 +52,7 @@ from .keys import (  # noqa: F401
 from .registry import (  # noqa: F401
     BUILTIN_TYPES,
     CONSTANT_NODES,
+    NAMEDTUPLE_NAMES,
     NO_NAME,
     SERIALIZED_TYPE_TO_PYTHON_TYPE,
     STANDARD_DICT_TYPES,
@@ -80,6 +86,8 @@ from .registry import (  # noqa: F401
     _ordereddict_flatten_with_keys,
     _ordereddict_unflatten,
     _register,
+    _register_namedtuple,
+    _register_pytree_node,
     _sequence_keys,
     _tuple_flatten,
     _tuple_flatten_with_keys,
@@ -98,17 +106,11 @@ from .registry import (  # noqa: F401
 )
 from .structures import (  # noqa: F401
     _LEAF_SPEC,
-    _PROTOCOL,
     LeafSpec,
     PyTreeSpec,
     TreeSpec,
-    _class_named,
-    _from_plain,
-    _plain,
     treespec_dict,
-    treespec_dumps,
     treespec_leaf,
-    treespec_loads,
     treespec_pprint,
     treespec_tuple,
 )
@@ -116,6 +118,21 @@ from .structures import (  # noqa: F401
 # Names by which programs reach the same.
 _is_leaf = tree_is_leaf
 _get_node_type = _node_type
-_private_register_pytree_node = _register_pytree_node = register_pytree_node
+_private_register_pytree_node = register_pytree_node
 _is_namedtuple_instance = is_namedtuple_instance
-_register_namedtuple = register_pytree_node
+
+# The types of the arguments of `register_pytree_node`.
+FlattenFn = Callable[[PyTree], tuple[list, Context]]
+UnflattenFn = Callable[[Iterable, Context], PyTree]
+DumpableContext = Any
+ToDumpableContextFn = Callable[[Context], DumpableContext]
+FromDumpableContextFn = Callable[[DumpableContext], Context]
+
+__all__ = [
+    "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "LeafSpec", "PyTree", "PyTreeSpec",
+    "ToDumpableContextFn", "TreeSpec", "UnflattenFn", "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance",
+    "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr", "register_pytree_node", "tree_all",
+    "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter",
+    "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path",
+    "tree_structure", "tree_unflatten", "treespec_dumps", "treespec_loads", "treespec_pprint",
+]  # fmt: skip

@@ -6,9 +6,10 @@ that is registered here is an inner node for the rest of the package too (`core.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from ...core import tree as core_tree
@@ -42,6 +43,7 @@ SUPPORTED_NODES: dict[type, NodeDef] = {}
 SUPPORTED_SERIALIZED_TYPES: dict[type, SerializedNode] = {}
 SERIALIZED_TYPE_TO_PYTHON_TYPE: dict[str, type] = {}
 CONSTANT_NODES: set[type] = set()
+NAMEDTUPLE_NAMES: dict[type, str] = {}  # named tuples that may be written into files, and the names they have there
 BUILTIN_TYPES = frozenset({tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque})  # type: ignore[arg-type]
 STANDARD_DICT_TYPES = frozenset({dict, OrderedDict, defaultdict})
 NO_NAME = "NO_SERIALIZED_TYPE_NAME_FOUND"
@@ -69,12 +71,17 @@ def is_namedtuple(value: Any) -> bool:
     return is_namedtuple_class(value if isinstance(value, type) else type(value))
 
 
+_MAY_BE_A_BASE = 1 << 10  # the flag of classes that others may be made of: named tuples of C have it not
+
+
 def is_structseq_class(cls: type) -> bool:
     """Whether a class is a named tuple of C, or of results (`torch.return_types`)."""
-    if isinstance(cls, type) and issubclass(cls, ResultTuple):
-        return True
-    return (
-        isinstance(cls, type) and cls.__bases__ == (tuple,) and isinstance(getattr(cls, "n_sequence_fields", None), int)
+    if not isinstance(cls, type):
+        return False
+    return issubclass(cls, ResultTuple) or (
+        cls.__bases__ == (tuple,)
+        and isinstance(getattr(cls, "n_sequence_fields", None), int)
+        and not cls.__flags__ & _MAY_BE_A_BASE
     )
 
 
@@ -152,10 +159,95 @@ def _deregister_pytree_node(cls: type) -> None:
     core_tree.deregister(cls)
 
 
-def register_dataclass(cls: type, *, field_names=None, drop_field_names=None, serialized_type_name=None) -> None:
-    """Make a dataclass an inner node whose children are its fields."""
-    dropped = set(drop_field_names or ())
-    names = [n for n in (field_names or [f.name for f in fields(cls)]) if n not in dropped]
+def _register_pytree_node(
+    cls: type,
+    flatten_fn: Callable,
+    unflatten_fn: Callable,
+    to_str_fn: Callable | None = None,
+    maybe_from_str_fn: Callable | None = None,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable | None = None,
+    from_dumpable_context: Callable | None = None,
+    flatten_with_keys_fn: Callable | None = None,
+) -> None:
+    """The former name of `register_pytree_node`, which takes the place of an earlier registration."""
+    warnings.warn(
+        "`torch.utils._pytree._register_pytree_node` is deprecated. "
+        "Please use `torch.utils._pytree.register_pytree_node` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if to_str_fn is not None or maybe_from_str_fn is not None:
+        warnings.warn(
+            "`to_str_fn` and `maybe_from_str_fn` is deprecated. Please use `to_dumpable_context` and "
+            "`from_dumpable_context` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    if cls in SUPPORTED_NODES:
+        _overwriting(cls)
+        _deregister_pytree_node(cls)
+    register_pytree_node(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        serialized_type_name=serialized_type_name,
+        to_dumpable_context=to_dumpable_context,
+        from_dumpable_context=from_dumpable_context,
+        flatten_with_keys_fn=flatten_with_keys_fn,
+    )
+
+
+def _overwriting(cls: type) -> None:
+    warnings.warn(
+        f"{cls} is already registered as pytree node. Overwriting the previous registration.", UserWarning, stacklevel=3
+    )
+
+
+def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
+    """Let the structure of a named tuple be written into files, under a name."""
+    if not is_namedtuple_class(cls):
+        raise TypeError(f"_register_namedtuple(cls): expected the class of a named tuple, got {cls!r}")
+    if cls in NAMEDTUPLE_NAMES:
+        _overwriting(cls)
+    NAMEDTUPLE_NAMES[cls] = serialized_type_name
+
+
+def _field_names(cls: type, field_names: Iterable[str] | None, dropped: set[str]) -> list[str]:
+    """The fields of a class that are children: those given, which must be those that its instances are made of."""
+    if not is_dataclass(cls):
+        if field_names is None:
+            raise ValueError(
+                f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a dataclass."
+            )
+        return [n for n in field_names if n not in dropped]
+    made_of = [f.name for f in fields(cls) if f.init]
+    if field_names is None:
+        return [n for n in made_of if n not in dropped]
+    names = [n for n in field_names if n not in dropped]
+    problems = ""
+    if missing := {n for n in made_of if n not in dropped} - set(names):
+        problems += (
+            f"Missing fields in `field_names`: {missing}. If you want to include these fields in the pytree, "
+            "please add them to `field_names`, otherwise please add them to `drop_field_names`.\n"
+        )
+    if unexpected := set(names) - set(made_of):
+        problems += f"Unexpected fields in `field_names`: {unexpected}. Please remove these fields, or add them to `drop_field_names`.\n"
+    if problems:
+        raise ValueError(f"field_names does not include all dataclass fields.\n{problems}")
+    return names
+
+
+def register_dataclass(
+    cls: type,
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Make a class an inner node whose children are its fields: those that `__init__` takes, unless they are named."""
+    names = _field_names(cls, field_names, set(drop_field_names or ()))
 
     def flatten(value):
         present = [n for n in names if getattr(value, n) is not None]

@@ -1,28 +1,15 @@
 """Structures: what is left of a value when its leaves are taken out.
 
-In: the type, the context and the children of a node. Out: a `TreeSpec`, which makes values again from leaves and is written
-into files as JSON. What always holds: reading a structure imports no code.
+In: the type, the context and the children of a node. Out: a `TreeSpec`, which makes values again from leaves.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .registry import (
-    NO_NAME,
-    SERIALIZED_TYPE_TO_PYTHON_TYPE,
-    STANDARD_DICT_TYPES,
-    SUPPORTED_NODES,
-    SUPPORTED_SERIALIZED_TYPES,
-    Context,
-    PyTree,
-    _node_type,
-    is_namedtuple_class,
-)
+from .registry import STANDARD_DICT_TYPES, SUPPORTED_NODES, Context, PyTree, _node_type
 
 
 class TreeSpec:
@@ -155,73 +142,6 @@ def treespec_tuple(iterable: Iterable[TreeSpec] = ()) -> TreeSpec:
 def treespec_dict(mapping: Mapping | Iterable = (), **kwargs: TreeSpec) -> TreeSpec:
     specs = dict(mapping, **kwargs)
     return TreeSpec(dict, list(specs), list(specs.values()))
-
-
-# ---- files
-_PROTOCOL = 1
-
-
-def _plain(spec: TreeSpec) -> dict:
-    if spec.is_leaf():
-        return {"type": None, "context": None, "children_spec": []}
-    known = SUPPORTED_SERIALIZED_TYPES.get(spec.type)
-    if known is None or known.serialized_type_name == NO_NAME:
-        raise NotImplementedError(
-            f"Serializing {spec.type} in pytree is not registered: pass serialized_type_name to register_pytree_node."
-        )
-    if known.to_dumpable_context is not None:
-        context = known.to_dumpable_context(spec.context)
-    elif spec.type is namedtuple:
-        context = f"{spec.context.__module__}.{spec.context.__qualname__}"
-    else:
-        context = spec.context
-    return {
-        "type": known.serialized_type_name,
-        "context": context,
-        "children_spec": [_plain(c) for c in spec.children_specs],
-    }
-
-
-def _from_plain(data: dict) -> TreeSpec:
-    if data["type"] is None:
-        return _LEAF_SPEC
-    if data["type"] not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
-        raise NotImplementedError(f"Deserializing {data['type']} in pytree is not registered.")
-    kind = SERIALIZED_TYPE_TO_PYTHON_TYPE[data["type"]]
-    known, context = SUPPORTED_SERIALIZED_TYPES[kind], data["context"]
-    if known.from_dumpable_context is not None:
-        context = known.from_dumpable_context(context)
-    elif kind is namedtuple:
-        context = _class_named(context)
-    return TreeSpec(kind, context, [_from_plain(c) for c in data["children_spec"]])
-
-
-def _class_named(name: str) -> type:
-    """A named tuple's class by its full name, if its module is already loaded: a structure never imports code."""
-    module, _, last = name.rpartition(".")
-    found = getattr(sys.modules.get(module), last, None)
-    if not (isinstance(found, type) and is_namedtuple_class(found)):
-        raise NotImplementedError(f"Can't deserialize TreeSpec of namedtuple {name}: no such class is loaded.")
-    return found
-
-
-def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
-    """A structure as JSON."""
-    if not isinstance(treespec, TreeSpec):
-        raise TypeError(
-            f"treespec_dumps(treespec, protocol): Expected `treespec` to be instance of TreeSpec but got item of type {type(treespec)}."
-        )
-    if protocol not in (None, _PROTOCOL):
-        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [{_PROTOCOL}]")
-    return json.dumps([_PROTOCOL, _plain(treespec)])
-
-
-def treespec_loads(serialized: str) -> TreeSpec:
-    """The structure that `treespec_dumps` wrote."""
-    protocol, data = json.loads(serialized)
-    if protocol != _PROTOCOL:
-        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [{_PROTOCOL}]")
-    return _from_plain(data)
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
