@@ -98,7 +98,7 @@ above.note_creation = note_creation
 def run_checked(node: Node, gs: list):
     """Run a node; report it if it raises or makes a NaN."""
     try:
-        results = node.run(gs)
+        results = engine.run_node(node, gs)
     except Exception:
         report(node)
         raise

@@ -168,7 +168,7 @@ def _enqueue(task: Walk, node: Node) -> None:
 def _walk(task: Walk) -> None:
     """Run ready nodes until none is left."""
     heap, ready, sinks, records = task.heap, task.ready, task.sinks, task.records
-    keep_graph, wanted = task.keep_graph, task.wanted
+    keep_graph, wanted, needed = task.keep_graph, task.wanted, task.needed
     in_place = not ambient.mode & modes.GRAD
     watched = ambient.mode & (modes.ANOMALY | modes.PROFILE)
     send = deliver if ambient.mode & ~modes.GRAD else quick_deliver  # somebody who listens hears of every sum
@@ -186,7 +186,12 @@ def _walk(task: Walk) -> None:
             post_hooks = node.post_hooks
             if post_hooks:
                 given = list(gs)  # a sink takes its gradient out of the list
-        results = run_watched(node, given) if watched else node.run(given)
+        if watched:
+            results = run_watched(node, given)
+        elif needed is None or len(node.edges) == 1:
+            results = node.run(given)
+        else:
+            results = node.run_for(given, needed_edges(node.edges, needed))
         if not keep_graph:
             node.release()
         if len(results) != len(node.edges):
@@ -243,7 +248,14 @@ def run_watched(node: Node, gs: list):
 
 
 def run_node(node: Node, gs: list):
-    return node.run(gs)
+    """`node.run(gs)`, but for the gradients that the backward has no use for."""
+    needed = ambient.tasks[-1].needed
+    return node.run(gs) if needed is None else node.run_for(gs, needed_edges(node.edges, needed))
+
+
+def needed_edges(edges: tuple, needed: dict) -> tuple:
+    """Edges of a node that lead to what was asked for; None for each of the others."""
+    return tuple([edge if edge is not None and edge[0] in needed else None for edge in edges])
 
 
 def _capture(task: Walk, node: Node, gs: list) -> bool:

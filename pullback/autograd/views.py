@@ -111,14 +111,18 @@ class CopySlices(Node):
         self.sequence = next_sequence()
 
     def run(self, grads: list) -> tuple:
+        return self.run_for(grads, self.edges)
+
+    def run_for(self, grads: list, edges: tuple) -> tuple:
         if self.write is None:
             nodes.raise_freed()
         g = grads[0]
         if g is None:
-            return (None,) * len(self.edges)
+            return (None,) * len(edges)
         whole = self._whole(g, g)
-        through = self.write.run([replay(self.calls, whole).clone()])
-        if self.edges[0] is None:
+        onto = self.write.edges[0] if edges[0] is not None else None
+        through = self.write.run_for([replay(self.calls, whole).clone()], (onto, *edges[1:]))
+        if edges[0] is None:
             return (None, *through[1:])
         if through[0] is not None and ambient.mode & modes.TRANSFORM:
             whole = self._whole(g, through[0])

@@ -43,7 +43,7 @@ class Backward:
         self.place = {node: i for i, node in enumerate(self.order)}
         self.watched_leaf = False  # whether a leaf has hooks that run when its gradient has come
         self.leaves: set[int] | None = None  # identities of the leaves that get gradients, where somebody asked
-        self.inputs = inputs = Inputs(differentiable)
+        self.inputs = inputs = Inputs(differentiable, needed)
         inputs.tensors += [g for g in grads if g is not None]
         self.key = self._key()
         self.calls_python = self.watched_leaf or bool(inputs.hooks)

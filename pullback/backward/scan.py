@@ -20,6 +20,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.engine import needed_edges
 from ..autograd.function import BackwardCFunction
 from ..core.node import SAVED, SAVED_OUTPUT, Node, SavedTensor, unpack
 from ..core.size import Size
@@ -37,8 +38,9 @@ CONSTANTS = frozenset((type(None), bool, str))  # kinds that are never lifted: t
 class Inputs:
     """The arguments of one compiled backward, in the order in which its graph takes them."""
 
-    def __init__(self, differentiable: bool = False) -> None:
+    def __init__(self, differentiable: bool = False, needed: dict | None = None) -> None:
         self.differentiable = differentiable  # whether the gradients are to be differentiated
+        self.needed = needed  # the nodes that lead to what was asked for; None: all do
         self.tensors: list = []
         self.sizes: list[int] = []
         self.scalars: list[float] = []
@@ -93,12 +95,12 @@ def constant(value: object) -> Any:
 
 
 # ---- nodes
-def scan(node: Node, inputs: Inputs, inside: bool = False) -> tuple:
+def scan(node: Node, inputs: Inputs, holder: Node | None = None) -> tuple:
     """The key of a node: its class, which of its inputs want a gradient (a number: so many, all), for a custom function what its Python depends on
-    and does, then the names and parts of what it holds; None for names: only the node itself can be run. `inside`: it is
-    held by another."""
+    and does, then the names and parts of what it holds; None for names: only the node itself can be run. `holder`: the node
+    that it is part of."""
     cls = node.__class__
-    edges = node.edges
+    edges = node.edges if inputs.needed is None else _needed_edges(node, inputs.needed, holder)
     live = tuple([e is not None for e in edges]) if None in edges else len(edges)
     if not isinstance(node, BackwardCFunction):
         state = node.saved_state(inputs.differentiable)
@@ -107,7 +109,7 @@ def scan(node: Node, inputs: Inputs, inside: bool = False) -> tuple:
             return cls, live, None
         return cls, live, *scan_state(node, state, which_are_sizes(cls), inputs)
     own, effect = users_python(node, inputs.read)
-    foreign = effect is not None and not inside and node._forward_cls.computes_only is False
+    foreign = effect is not None and holder is None and node._forward_cls.computes_only is False
     if effect is not None and not foreign:
         inputs.hooks.append(node)
         return cls, live, own, effect, None
@@ -115,6 +117,14 @@ def scan(node: Node, inputs: Inputs, inside: bool = False) -> tuple:
     if foreign:
         inputs.hooks.append(node)
     return cls, live, own, effect, *parts
+
+
+def _needed_edges(node: Node, needed: dict, holder: Node | None) -> tuple:
+    """Edges of a node that lead to what was asked for. Those that its holder has not are not the backward's: they stay."""
+    kept = needed_edges(node.edges, needed)
+    if holder is None:
+        return kept
+    return tuple([k if own in holder.edges else own for k, own in zip(kept, node.edges, strict=True)])
 
 
 def scan_state(node: Node, state: dict, sizes: list[bool] | None, inputs: Inputs) -> list:
@@ -196,7 +206,7 @@ def scan_rare(entry: Any, kind: type, node: Node, inputs: Inputs, numbers: bool 
         inputs.tensors.append(entry)
         return Tensor
     if isinstance(entry, Node):
-        return Node, scan(entry, inputs, inside=True)
+        return Node, scan(entry, inputs, node)
     if numbers:
         if numbers is VARYING and kind is int and entry >= 0:
             inputs.sizes.append(entry + SHIFT)

@@ -129,6 +129,10 @@ class Node(metaclass=NodeMeta):
         """Gradients of the inputs from gradients of the outputs (None stands for zero)."""
         raise NotImplementedError(f"{type(self).__name__} has no backward rule")
 
+    def run_for(self, grads: list, edges: tuple) -> tuple | list:
+        """As `run`, where gradients are wanted only through `edges`: those of the node, None for each that is not."""
+        return self.run(grads)
+
     def saved_state(self, differentiable: bool = False) -> dict | None:
         """What `run` reads of this node, by attribute, without running it: another node of the class that has these runs
         alike, whatever their values. `differentiable`: the gradients are to be differentiated. None: only the node itself

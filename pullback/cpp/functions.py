@@ -48,8 +48,12 @@ class CppNode:
             self.__dict__.pop("saved_data", None)
 
     def needs_gradient(self, number: int) -> bool:
-        """Whether the gradient of a tensor among the inputs, counted without the rest, is wanted."""
-        return self.edges[number] is not None
+        """Whether the gradient of a tensor among the inputs, counted without the rest, is wanted: by the backward that runs,
+        if one does."""
+        edge, needed = self.edges[number], ambient.tasks[-1].needed if ambient.tasks else None
+        if edge is None or edge is True:  # in the graph of a backward, an edge says only that it is wanted
+            return edge is True
+        return needed is None or edge[0] in needed
 
 
 def declare_function(name: str, entry: Callable, exit: Callable, traceable: bool) -> type[CppFunction]:

@@ -4,12 +4,14 @@ import gc
 import threading
 import tracemalloc
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import pullback as torch
 from pullback.autograd import engine
+from pullback.backward.compiled import enable
 
 
 @pytest.fixture
@@ -44,6 +46,66 @@ def test_only_what_leads_to_the_inputs_runs(leaf):
     side.register_hook(lambda g: ran.append("side"))
     torch.autograd.grad((leaf * 2 + side).sum(), leaf)
     assert ran == []
+
+
+class Both(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.needed = ctx.needs_input_grad
+        return a * b
+
+    @staticmethod
+    def backward(ctx, g):
+        assert ctx.needs_input_grad == ctx.needed  # a custom function is not told what is asked for
+        return g, g
+
+
+def into_view(a, b):
+    base = a * 2
+    base[1:].igamma_(b[1:])
+    return base
+
+
+# The first argument of `igamma` has no derivative, so that whoever computes that raises.
+IN_PART = {
+    "operator": torch.igamma,
+    "list": lambda a, b: torch.cat([torch.igamma(a, b), a]),
+    "view": into_view,
+    "custom": lambda a, b: Both.apply(torch.igamma(a, b), a),
+    "one node for a list": lambda a, b: torch._foreach_mul([torch.igamma(a, b), a], [a, b])[0],
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*Anomaly Detection:UserWarning", "ignore:Error detected in:UserWarning")
+@pytest.mark.parametrize("how", ["engine", "anomaly", "compiled"])
+@pytest.mark.parametrize("case", IN_PART)
+def test_only_gradients_that_are_asked_for_are_computed(case, how):
+    a, b = (torch.tensor([1.0, 2.0, 3.0], requires_grad=True) for _ in range(2))
+    fixed = a.detach()
+    (expected,) = torch.autograd.grad(IN_PART[case](fixed, b).sum(), b)
+    around = {
+        "engine": nullcontext,
+        "anomaly": torch.autograd.detect_anomaly,
+        "compiled": lambda: enable(lambda gm: gm),
+    }
+    with around[how]():
+        assert torch.autograd.grad(IN_PART[case](a, b).sum(), b)[0].tolist() == expected.tolist()
+        IN_PART[case](a, b).sum().backward(inputs=[b])
+        with pytest.raises(NotImplementedError, match="derivative for 'igamma"):
+            torch.autograd.grad(IN_PART[case](a, b).sum(), a)
+    assert b.grad.tolist() == expected.tolist() and a.grad is None
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_hooks_see_no_gradient_that_nobody_asked_for(leaf, compiled):
+    other = torch.ones(3, requires_grad=True)
+    seen = []
+    for call in (torch.mul, lambda a, b: torch._foreach_mul([a, b], [b, b])[0]):
+        out = call(leaf, other)
+        out.grad_fn.register_hook(lambda given, _: seen.append([g is not None for g in given]))
+        with enable(lambda gm: gm) if compiled else nullcontext():
+            torch.autograd.grad(out.sum(), leaf)
+    assert seen == [[True, False], [True, False, False, False]]
 
 
 def test_backward_with_inputs_leaves_other_leaves_alone(leaf):

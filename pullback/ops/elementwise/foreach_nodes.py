@@ -34,6 +34,13 @@ class ForeachNode(Node):
                 result += node.run([g])
         return result
 
+    def run_for(self, grads: list, edges: tuple) -> list:
+        result: list = []
+        for node, g in zip(self.elements, grads, strict=True):
+            if node is not None:
+                result += node.run_for([g], edges[len(result) : len(result) + len(node.edges)])
+        return result
+
     def saved_state(self, differentiable: bool = False) -> dict:
         return {"elements": self.elements}
 

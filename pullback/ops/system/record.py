@@ -251,7 +251,8 @@ def make_node_class(op: Operator) -> type:
     plan = plan_of(op)
     keeps_tensors = any(_is_tensor_name(op, p) for p in plan.saved)
     free = {} if keeps_tensors else {"release": _keep}  # without saved tensors a graph may be walked again
-    body = {"__slots__": (), **free, "op": op, "plan": plan, "run": _make_run(op, plan), "__getattr__": saved_attribute}
+    run = _make_run(op, plan)
+    body = {"__slots__": (), **free, "op": op, "plan": plan, "run": run, "run_for": run, "__getattr__": saved_attribute}
     body["saved_state"] = _saved_state
     return type(Node)(backward_name(op), (OperatorNode,), body)
 
@@ -290,7 +291,8 @@ def _make_run(op: Operator, plan: Plan):
     is_list = {a.name: a.is_list for a in op.schema.arguments}
     single = len(op.schema.returns) == 1 and not op.schema.returns[0][0].endswith("[]")
     index = op.schema.index
-    lines = ["def run(node, gs):", "    saved = node.saved", "    if saved is None:", "        raise_freed()"]
+    lines = ["def run(node, gs, edges=None):"]
+    lines += ["    saved = node.saved", "    if saved is None:", "        raise_freed()"]
     lines += ["    g = gs[0]"]
     nothing = "g is None" if single else "all([g is None for g in gs])"
     lines += [f"    if {nothing}:", "        return (None,) * len(node.edges)"]
@@ -327,7 +329,7 @@ def _make_run(op: Operator, plan: Plan):
 
 
 def _liveness_lines(plan: Plan, is_list: dict) -> list[str]:
-    lines = ["    edges = node.edges"]
+    lines = ["    if edges is None:", "        edges = node.edges"]
     if any(is_list[t] for t in plan.targets):
         lines.append("    at = 0")
         for i, t in enumerate(plan.targets):
