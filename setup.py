@@ -16,7 +16,7 @@ EXTENSIONS = {
     "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "types elements special fits polynomials"),
     "network": (
         f"{LOOPS} -fopenmp-simd",
-        "types elements layers products attention forms convolution direct windows recurrent",
+        "types elements matrices layers products attention forms convolution direct windows recurrent",
     ),
     "spatial": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves spatial grid"),
     "along": (f"{LOOPS} {ROUNDED}", "arrays types lanes elements along"),

@@ -102,6 +102,7 @@ static void (*use_blas_threads)(int);
     }
 GEMM(float, s, 0)
 GEMM(double, d, 1)
+#include "native_matrices.h"
 
 enum { FORWARD, TO_INPUT, TO_WEIGHT };
 #include "native_forms.h"
@@ -214,15 +215,15 @@ static int ready(Arrays *a) { return a->type && blas[a->type == 'd'] != NULL; }
 static void share(Body body, i64 n, i64 grain, void *job, long threads) {
     void *const given[] = {job};
     PyThreadState *state = PyEval_SaveThread();
-    if (pool && threads > 1 && n > 1) {
-        int before = blas_threads && use_blas_threads ? blas_threads() : 0;
-        if (before > 1)
-            use_blas_threads(1);
+    int before = blas_threads && use_blas_threads ? blas_threads() : 0;
+    if (before > 1)
+        use_blas_threads(1);
+    if (pool && threads > 1 && n > 1)
         pool(body, 0, (long)n, (long)grain, given, threads);
-        if (before > 1)
-            use_blas_threads(before);
-    } else
+    else
         body(0, (long)n, given);
+    if (before > 1)
+        use_blas_threads(before);
     PyEval_RestoreThread(state);
 }
 
@@ -241,6 +242,44 @@ static int same_shape(Arrays *a, int i, int k, int dims) {
         if (extent(a, i, d) != extent(a, k, d))
             return 0;
     return 1;
+}
+
+/* product(a, b, bias or None, c, threads): c = a b + bias for a matrix a and b and a row-major c, or batches of them; arrays that BLAS can read */
+static PyObject *py_product(PyObject *self, PyObject *args) {
+    PyObject *o[4];
+    Arrays a = {.n = 0};
+    Product p = {.many = 1};
+    long threads;
+    if (!PyArg_ParseTuple(args, "OOOOl", &o[0], &o[1], &o[2], &o[3], &threads))
+        return NULL;
+    int fits = take(&a, o[0], -1, 0, 1, NULL) && take(&a, o[1], -1, 0, 1, NULL) && take(&a, o[2], 1, 0, 1, NULL) &&
+               take(&a, o[3], -1, 1, 0, NULL) && a.held[0] && a.held[1] && a.held[3] && ready(&a);
+    int rank = fits ? a.view[0].ndim : 0, r = rank - 2;
+    fits = fits && (rank == 2 || rank == 3) && a.view[1].ndim == rank && a.view[3].ndim == rank && count(&a, 0) && count(&a, 1);
+    if (fits) {
+        p.m = extent(&a, 0, r);
+        p.k = extent(&a, 0, r + 1);
+        p.n = extent(&a, 1, r + 1);
+        fits = extent(&a, 1, r) == p.k && extent(&a, 3, r) == p.m && extent(&a, 3, r + 1) == p.n && (!a.held[2] || extent(&a, 2, 0) == p.n) &&
+               matrix_of(p.m, p.k, step(&a, 0, r), step(&a, 0, r + 1), &p.a) && matrix_of(p.k, p.n, step(&a, 1, r), step(&a, 1, r + 1), &p.b);
+    }
+    if (fits && rank == 3) {
+        p.many = extent(&a, 0, 0);
+        p.a.batch = step(&a, 0, 0);
+        p.b.batch = step(&a, 1, 0);
+        fits = extent(&a, 1, 0) == p.many && extent(&a, 3, 0) == p.many;
+    }
+    if (fits) {
+        p.a.p = data(&a, 0);
+        p.b.p = data(&a, 1);
+        p.bias = data(&a, 2);
+        p.bias_step = a.held[2] ? step(&a, 2, 0) : 0;
+        p.c = data(&a, 3);
+        cut_product(&p, threads);
+        share(a.type == 'd' ? dmultiply_part : smultiply_part, p.many * p.blocks, 1, &p, threads);
+    }
+    drop(&a);
+    return PyBool_FromLong(fits);
 }
 
 /* attention(q, k, v, mask or None, out, lse, g or None, dq, dk, dv, causal, scale, threads): (batch, heads, length, size) arrays of
@@ -519,6 +558,7 @@ static PyObject *py_instructions(PyObject *self, PyObject *args) {
 static PyMethodDef methods[] = {
     {"setup", py_setup, METH_VARARGS, "setup(pool, sgemm, dgemm, wide, count, use)"},
     {"instructions", py_instructions, METH_VARARGS, "instructions(level or -1) -> int"},
+    {"product", py_product, METH_VARARGS, "product(a, b, bias, c, threads) -> bool"},
     {"attention", py_attention, METH_VARARGS, "attention(q, k, v, mask, out, lse, g, dq, dk, dv, causal, scale, threads) -> bool"},
     {"convolve", py_convolve, METH_VARARGS, "convolve(what, x, w, y, bias, numbers, groups, threads) -> bool"},
     {"address", py_address, METH_NOARGS, "address() -> int: of what generated code calls for convolutions"},

@@ -1,4 +1,4 @@
-"""Layers of networks in C, where they are built and NumPy brought a BLAS: attention, convolution, pooling, recurrent layers.
+"""Layers of networks in C, where they are built and NumPy brought a BLAS: products, attention, convolution, pooling, recurrent layers.
 
 Functions take arrays of the CPU and give new ones, or None where the kernels do not apply (another dtype or rank, no compiled
 extension, no BLAS, `PULLBACK_NATIVE=0`): the caller then computes with the array library. `core/_network.c` says what each kernel does.
@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 
 from ..core.geometry import is_channels_last
+from ..core.modes import process
 from ..core.threads import native_pool, thread_count
 from . import blas
 
@@ -51,6 +52,25 @@ def apply_to(*arrays) -> bool:
     if kind not in FLOATS or any(a.__class__ is not np.ndarray or a.dtype != kind for a in given):
         return False
     return kernels() is not None
+
+
+# ---- matrix products
+SHARED = 1 << 18  # multiplications; products with fewer are one thread's, whoever computes them
+
+
+def product(a, b, bias=None):
+    """a @ b, and a row added to each, for matrices or batches of them; threads share large ones.
+
+    BLAS has threads too, which go on waiting awake for a while: beside those of `core.threads` they would take processors from each other.
+    Where results may not depend on the number of threads, each product is one call of BLAS, and so one thread's.
+    """
+    threads = thread_count()
+    if threads > 1 and not process.deterministic and a.ndim == b.ndim < 4 and apply_to(a, b, bias):
+        result = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+        if kernels().product(a, b, bias, result, threads):
+            return result
+    result = a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(a, b)
+    return result if bias is None else np.add(result, bias, result)
 
 
 # ---- attention

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core import dtype as dtypes
+from ...runtime.network import SHARED, product
 from .text import Call, PlainCase, all_of, block, finish, is_plain
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["DIRECT", "ProductCase"]
 
 DIRECT = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
+_SMALL = "a.size * b.shape[1] < SHARED"
 _MATRICES = "a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]"
 
 
@@ -27,7 +29,11 @@ def _matmul_lines(call: Call) -> list[str]:
         f"b = {y}._array",
         f"d = {x}.dtype",
         "mode = ambient.mode",
-        *block(f"if {fits}:", "r = a.dot(b)", *finish("d", [x, y], f"recorder.record(t, {x}, {y})")),
+        *block(
+            f"if {fits}:",
+            f"r = a.dot(b) if {_SMALL} else product(a, b)",
+            *finish("d", [x, y], f"recorder.record(t, {x}, {y})"),
+        ),
     )
 
 
@@ -44,7 +50,12 @@ def _addmm_lines(call: Call) -> list[str]:
         f"c = {bias}._array",
         f"d = {x}.dtype",
         "mode = ambient.mode",
-        *block(f"if {alike}:", "r = a.dot(b)", "add(r, c, r)", *finish("d", [bias, x, y], record)),
+        *block(
+            f"if {alike}:",
+            *block(f"if {_SMALL} or c.ndim == 2:", "r = a.dot(b)", "add(r, c, r)"),
+            *block("else:", "r = product(a, b, c)"),
+            *finish("d", [bias, x, y], record),
+        ),
     )
 
 
@@ -68,4 +79,10 @@ class ProductCase(PlainCase):
         return _LINES[self.product](call)
 
     def names(self, op: Operator) -> dict:
-        return {"DIRECT": DIRECT, "add": np.add, "recorder": self.recorded_as or op}
+        return {
+            "DIRECT": DIRECT,
+            "SHARED": SHARED,
+            "add": np.add,
+            "product": product,
+            "recorder": self.recorded_as or op,
+        }

@@ -14,6 +14,8 @@ import numpy as np
 from ...core.arrays import library
 from ...core.cuda_products import multiply
 from ...core.tensor import wrap
+from ...runtime.network import SHARED
+from ...runtime.network import product as shared
 from ..eager.products import ProductCase
 from ..eager.straight import FunctionCase
 from ..linalg.contraction_shapes import require_tensors
@@ -90,7 +92,9 @@ def product(xp, a, b):
         return _integer_product(xp, a, b)
     if xp is not np:
         return _on_device(xp, a, b, wide=True)
-    return a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(_ready(np, a), _ready(np, b))
+    if a.ndim < 2 or b.ndim < 2 or a.size * b.shape[-1] < SHARED:
+        return a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(_ready(np, a), _ready(np, b))
+    return shared(_ready(np, a), _ready(np, b))
 
 
 def rounded_product(xp, a, b):

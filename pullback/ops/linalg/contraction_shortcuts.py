@@ -11,6 +11,8 @@ import numpy as np
 
 from ...core.modes import ambient
 from ...core.tensor import PLAIN, Tensor, view_of, wrap
+from ...runtime.network import SHARED
+from ...runtime.network import product as shared
 from ..eager.functions import bypassing
 from ..eager.products import DIRECT
 from ..family.contraction import product
@@ -46,7 +48,7 @@ def matmul(x, y) -> Tensor | None:
     if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         return None
     if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous and a.size:  # one large product instead of many
-        return wrap(a.reshape(-1, a.shape[-1]).dot(b).reshape(*a.shape[:-1], b.shape[1]), x.dtype)
+        return wrap(product(np, a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1]), x.dtype)
     try:
         result = np.asarray(product(np, a, b))
     except ValueError:
@@ -77,9 +79,13 @@ def linear(x, weight, bias) -> Tensor | None:
     if a.ndim != 2 or w.ndim != 2 or a.shape[1] != w.shape[1] or bias is not None and bias._array.shape != w.shape[:1]:
         return None
     turned = w.T
-    result = a.dot(turned)
-    if bias is not None:
-        np.add(result, bias._array, result)
+    added = None if bias is None else bias._array
+    if a.size * w.shape[0] >= SHARED:
+        result = shared(a, turned, added)
+    else:
+        result = a.dot(turned)
+        if added is not None:
+            np.add(result, added, result)
     t = wrap(result, x.dtype)
     if not _recorded(*given):
         return t
