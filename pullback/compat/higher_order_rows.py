@@ -38,10 +38,15 @@ ROWS: dict[str, dict[str, str]] = {
         **_rows("auto_functionalized", "auto_functionalized"),
         **_rows("auto_functionalized_v2", "auto_functionalized_v2"),
     },
-    "torch._higher_order_ops.cond": _rows("cond", "cond", "cond_op"),
-    "torch._higher_order_ops.while_loop": _rows("while_loop", "while_loop", "while_loop_op"),
+    "torch._higher_order_ops.cond": _rows("cond", "cond", "cond_op", _merge_output="merge_output"),
+    "torch._higher_order_ops.while_loop": {
+        **_rows("while_loop", "while_loop", "while_loop_op"),
+        **_rows("while_loop_stack_output", "while_loop_stack_output_op"),
+    },
     # Outside of graphs both are loops, so what PyTorch holds them to in its tests is themselves.
-    "torch._higher_order_ops.scan": _rows("scan", "scan", "scan_op", _fake_scan="scan"),
+    "torch._higher_order_ops.scan": _rows(
+        "scan", "scan", "scan_op", "generic_scan", "wrap_combine_fn_flat", _fake_scan="scan"
+    ),
     "torch._higher_order_ops.map": _rows("map", "map", "map_impl", _fake_map="map"),
     "torch._higher_order_ops.associative_scan": _rows("associative_scan", "associative_scan", "associative_scan_op"),
     "torch._higher_order_ops.out_dtype": _rows("out_dtype", "out_dtype"),

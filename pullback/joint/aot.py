@@ -226,7 +226,9 @@ def records_itself(joint: Joint) -> bool:
 
 def fresh_fake_mode(dynamic: bool) -> FakeTensorMode:
     if not dynamic:
-        return FakeTensorMode(allow_non_fake_inputs=True)
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        mode.symbols_on_demand = True
+        return mode
     return FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=False)
 
 

@@ -15,6 +15,7 @@ import math
 import weakref
 from contextlib import contextmanager
 
+from ..capture.higher_order.consistency import refusal
 from ..capture.trace.graph_trace import mark, marks_of
 from ..capture.trace.subclasses import taken_by_wrappers
 from ..core import modes, tree
@@ -197,7 +198,7 @@ class Functionalization(TorchDispatchMode):
         """An operator that takes functions."""
         return op.functional_rule(self, *args, **kwargs)
 
-    def functional(self, f, label: str):
+    def functional(self, f, label: str, operator: str):
         """A function that an operator takes, as one that writes nothing. It may not write or return its operands."""
 
         def pure(*operands):
@@ -206,8 +207,9 @@ class Functionalization(TorchDispatchMode):
                 out = f(*operands)
             given = [t for t in operands if isinstance(t, Tensor)]
             if any(inner.written(t) for t in given):
-                raise RuntimeError(f"{label} might be modifying the input!")
-            check_aliases([*given, *[t for t in tree.tree_leaves(out) if isinstance(t, Tensor)]], len(given), label)
+                raise refusal(operator, f"{label} might be modifying the input!")
+            results = [t for t in tree.tree_leaves(out) if isinstance(t, Tensor)]
+            check_aliases([*given, *results], len(given), label, operator)
             return tree.tree_map_only(Tensor, inner.value, out)
 
         return pure
@@ -421,13 +423,13 @@ def effect(op: Operator) -> str:
     return known
 
 
-def check_aliases(tensors: list[Tensor], inputs: int, label: str) -> None:
+def check_aliases(tensors: list[Tensor], inputs: int, label: str, operator: str) -> None:
     """Refuse results (those after the first `inputs`) that share memory with an input or with another result."""
     for i in range(inputs, len(tensors)):
         t = tensors[i]
         for other in tensors[:i]:
             if t is other or t._memory is not None and t._memory is other._memory:
-                raise RuntimeError(f"{label} might be aliasing the input or the output!")
+                raise refusal(operator, f"{label} might be aliasing the input or the output!")
 
 
 def shares_nothing(out, source: Tensor) -> bool:

@@ -28,7 +28,7 @@ from ..fake.mode import DataDependentOutputException, DynamicOutputShapeExceptio
 from ..front.fakes import NO_FAKES, holds_fakes
 from ..shapes.errors import GuardOnDataDependentSymNode
 from ..trace.graph_trace import marks_of
-from ..trace.program import Unsupported
+from ..trace.program import RefusedByOperator, Unsupported
 from ..trace.subclasses import is_wrapper
 from . import kept
 from .arrays.traced import TracedArray
@@ -405,6 +405,8 @@ class Native(Attributes):
             out = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise Break(f"it depends on the data of a tensor ({error})") from error
+        except RefusedByOperator:
+            raise
         except REFUSED as error:
             raise Break(str(error)) from error
         if RemovableHandle.next_id != hooks and not may_hook:

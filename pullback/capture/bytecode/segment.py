@@ -26,7 +26,7 @@ from ..front.config import config
 from ..front.dynamic import Sizes
 from ..front.fakes import NO_FAKES, fake_mode_for
 from ..trace.graph_trace import PACKAGE
-from ..trace.program import Escaped, Unsupported, writes
+from ..trace.program import Escaped, RefusedByOperator, Unsupported, writes
 from ..trace.promises import assert_promises
 from .arrays.traced import TracedArray
 from .conditions import MISSING, Conditions, compiled
@@ -229,7 +229,8 @@ class Capture:
                     if better != machine.count or not machine.is_undone():
                         raise Restart(better, ended, where=machine.where()) from None
             except REFUSED as error:
-                raise Restart(machine.bottom, str(error)) from None
+                own = error if isinstance(error, RefusedByOperator) else None
+                raise Restart(machine.bottom, str(error), own) from None
             except Exception as error:
                 raise Restart(machine.bottom, f"it raises {type(error).__name__}: {error}", error) from error
             self._check_context(world, ended, machine)
@@ -430,6 +431,8 @@ class Capture:
             if ambient.mode & modes.ANOMALY:
                 raise Uncapturable("anomaly mode looks at the data of each gradient") from error
             raise Uncapturable(f"its gradient depends on the data of a tensor ({error})") from error
+        except RefusedByOperator:
+            raise
         except Unsupported as error:
             raise Uncapturable(str(error)) from error
 

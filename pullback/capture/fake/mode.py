@@ -79,6 +79,7 @@ class FakeTensorMode(TorchDispatchMode):
     """Inside, operators compute shapes, dtypes and devices, and touch no data."""
 
     is_fake_mode = True
+    symbols_on_demand = False  # whether an environment is made as soon as something has a size that data decides
 
     @classmethod
     def is_infra_mode(cls) -> bool:

@@ -67,7 +67,9 @@ def any_number(env, value: int | float, source: str):
 def fake_mode_for(symbolic) -> FakeTensorMode:
     """Fakes with symbolic sizes where some are wanted, or where numbers that depend on data may be symbols."""
     if not (symbolic or config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops):
-        return FakeTensorMode(allow_non_fake_inputs=True)
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        mode.symbols_on_demand = True
+        return mode
     from ..shapes import ShapeEnv
     from ..shapes.config import config as shapes
 

@@ -16,10 +16,11 @@ from .rng import run_and_save_rng_state, run_with_rng_state
 from .scan import scan
 from .trace_wrapped import trace_wrapped
 from .while_loop import while_loop
+from .while_loop_stack_output import while_loop_stack_output_op
 from .wrap import wrap
 
 __all__ = [
     "HigherOrderOperator", "associative_scan", "auto_functionalized", "auto_functionalized_v2", "cond", "flex_attention_op", "hints_wrapper", "map", "out_dtype",
     "run_and_save_rng_state", "run_with_rng_state", "scan", "tag_activation_checkpoint", "trace_wrapped", "while_loop",
-    "wrap", "wrap_activation_checkpoint",
+    "while_loop_stack_output_op", "wrap", "wrap_activation_checkpoint",
 ]  # fmt: skip

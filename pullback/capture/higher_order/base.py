@@ -65,6 +65,10 @@ class HigherOrderOperator:
     def __init__(self, name: str, *, cacheable: bool = False, supports_training_input_mutation: bool = False):
         if type(self) is HigherOrderOperator:
             raise RuntimeError("Direct instantiation of HigherOrderOperator is not allowed. Please subclass it.")
+        if type(self).__call__ is HigherOrderOperator.__call__ and type(self).plain is HigherOrderOperator.plain:
+            raise TypeError(
+                f"Can't instantiate abstract class {type(self).__name__} without an implementation for abstract method '__call__'"
+            )
         self._name = self.__name__ = name
         self.__module__ = "torch.ops.higher_order"
         self._cacheable = cacheable
@@ -146,7 +150,9 @@ class HigherOrderOperator:
 
     def functional_rule(self, mode, *args, **kwargs):
         """The operator on current values, with functions that write nothing."""
-        functions = {p.index: mode.functional(with_origins(args[p.index]), p.label) for p in self.parts(*args)}
+        functions = {
+            p.index: mode.functional(with_origins(args[p.index]), p.label, self.shown_name) for p in self.parts(*args)
+        }
         values = tree.tree_map_only(Tensor, mode.value, replaced(args, functions))
         return self(*values, **tree.tree_map_only(Tensor, mode.value, kwargs))
 

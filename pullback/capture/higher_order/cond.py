@@ -16,11 +16,14 @@ from ...batching.vmap import vmap
 from ...core import modes, tree
 from ...core.modes import ambient
 from ...core.tensor import FAKE, TRANSFORMED, Tensor, stride_of
+from ...graph import Node
 from ...ops.system.operator import public
 from .autograd import recorded, wanted_of
 from .backward import backward_graph
 from .base import HigherOrderOperator, Part, naming_errors
+from .consistency import refusal
 from .subgraph import examples, fake_mode_for
+from .unknowns import fresh_number, fresh_size
 
 
 def check_operands(operands) -> None:
@@ -72,22 +75,24 @@ class Cond(HigherOrderOperator):
 
     def traced_functions(self, trace, args: tuple) -> tuple:
         result = super().traced_functions(trace, args)
-        counts = [len(tree.tree_leaves(next(reversed(graph.graph.nodes)).args[0])) for graph in result[1:3]]
-        if counts[0] != counts[1]:
-            raise RuntimeError(
+        true, false = (tree.tree_leaves(next(reversed(graph.graph.nodes)).args[0]) for graph in result[1:3])
+        if len(true) != len(false):
+            raise refusal(
+                self.shown_name,
                 "Expected to return same number of outputs but got:"
-                f"\n  true branch returns {counts[0]} item(s)\n  false branch returns {counts[1]} item(s)"
+                f"\n  true branch returns {len(true)} item(s)\n  false branch returns {len(false)} item(s)",
             )
+        for a, b in zip(true, false, strict=True):
+            values = [n.meta.get("val") if isinstance(n, Node) else n for n in (a, b)]
+            if all(isinstance(v, Tensor) for v in values):
+                check_alike(*values)
         return result
 
     def fake_rule(self, mode, pred, true_fn, false_fn, operands):
         with mode:
             (true, true_spec), (false, false_spec) = (tree.tree_flatten(f(*operands)) for f in (true_fn, false_fn))
         if true_spec != false_spec:
-            raise RuntimeError(
-                "Unmatched output spec from torch.cond branches: "
-                f"true branch tree_spec {true_spec} vs false branch tree_spec {false_spec}."
-            )
+            raise unmatched(true_spec, false_spec)
         return tree.tree_unflatten([merged(mode, a, b) for a, b in zip(true, false, strict=True)], true_spec)
 
     def vmap_rule(self, level, pred, true_fn, false_fn, operands):
@@ -105,11 +110,24 @@ class Cond(HigherOrderOperator):
         return tree.tree_map_only(Tensor, lambda t: make_batched(t, 0, level), out)
 
 
+def unmatched(true_spec, false_spec) -> Exception:
+    """The error for branches whose outputs are nested differently."""
+    return refusal(
+        cond_op.shown_name,
+        f"Unmatched output spec from torch.cond branches: true branch tree_spec {true_spec} vs false branch tree_spec {false_spec}.",
+    )
+
+
 def chosen(pred: Tensor, true, false):
     """Element by element, where every example of a batch has a choice of its own."""
     where = public("torch", "where")
     pred = pred.reshape(())
     return tree.tree_map(lambda a, b: where(pred, a, b) if isinstance(a, Tensor) else a, true, false)
+
+
+def merge_output(a, b, mode):
+    """`merged`, with its arguments as PyTorch orders them."""
+    return merged(mode, a, b)
 
 
 def merged(mode, a, b):
@@ -124,36 +142,73 @@ def merged(mode, a, b):
 
 
 def _unbacked(mode, a, b):
-    if mode.shape_env is None:
-        raise RuntimeError(f"the branches of torch.cond give {a} and {b}: without symbolic sizes they must be the same")
-    return mode.shape_env.create_unbacked_symint()
+    return fresh_number(mode, _only_symbolic(a, b))
 
 
-def _merged_tensor(mode, a: Tensor, b: Tensor) -> Tensor:
+def _unbacked_size(mode, a, b):
+    return fresh_size(mode, _only_symbolic(a, b))
+
+
+def _only_symbolic(a, b) -> RuntimeError:
+    return RuntimeError(f"the branches of torch.cond give {a} and {b}: without symbolic sizes they must be the same")
+
+
+def check_alike(a: Tensor, b: Tensor) -> None:
+    """Refuse outputs of two branches that differ in more than sizes."""
     for name in ("dtype", "device", "layout", "dim"):
         left, right = (v() if callable(v := getattr(t, name)) else v for t in (a, b))
         if left != right:
             raise RuntimeError(
                 f"When merging two branches' output in torch.cond,  expected same {name} but got {left} and {right}."
             )
-    if tuple(a._array.shape) != tuple(b._array.shape):
-        shape = [m if m == n else _unbacked(mode, m, n) for m, n in zip(a._array.shape, b._array.shape, strict=True)]
-        with mode:
-            return public("torch", "empty")(shape, dtype=a.dtype, device=a.device)
-    if _order(a) != _order(b):
-        raise RuntimeError(
-            "The sorted order of strides of the two branches' output doesn't match."
-            "this indicates the contiguousness of the two branches are different. "
-            f"True branch has stride {tuple(stride_of(a))} but false branch has stride {tuple(stride_of(b))}."
-            "Consider using contiguous() to make the two branches have the same contiguousness."
-        )
-    return mode.make(tuple(a._array.shape), stride_of(a), a.dtype, a.device)
 
 
-def _order(t: Tensor) -> list[int]:
-    """Dimensions by stride; those of size one say nothing."""
-    kept = [(s, -d) for d, (n, s) in enumerate(zip(t._array.shape, stride_of(t), strict=True)) if n != 1]
-    return [d for _, d in sorted(kept)]
+def _merged_tensor(mode, a: Tensor, b: Tensor) -> Tensor:
+    check_alike(a, b)
+    shapes, strides = ([tuple(t._array.shape) for t in (a, b)], [tuple(stride_of(t)) for t in (a, b)])
+    if shapes[0] == shapes[1] and strides[0] == strides[1]:
+        return mode.make(shapes[0], strides[0], a.dtype, a.device)
+    shape = tuple(m if m == n else _unbacked_size(mode, m, n) for m, n in zip(*shapes, strict=True))
+    return mode.make(shape, _merged_strides(shapes, strides, shape), a.dtype, a.device)
+
+
+def _merged_strides(shapes: list[tuple], strides: list[tuple], shape: tuple) -> tuple:
+    """The strides that both branches have, in terms of the sizes of what either gives: dimensions lie in the same order in both, and
+    each stride is 0 or 1 in both, or what the dimensions inside of it take."""
+    counted = [d for d, sizes in enumerate(zip(*shapes, strict=True)) if sizes != (1, 1)]  # others say nothing
+    orders = [sorted(counted, key=lambda d, own=own: (own[d], -d)) for own in strides]
+    if orders[0] != orders[1]:
+        raise _differently_laid(strides)
+    taken: list[dict] = [{}, {}]  # of each branch: what the dimensions so far take -> the same of the result
+    result: dict[int, Any] = {}
+    for d in orders[0]:
+        found = [own[d] for own in strides]
+        known = [own.get(step) for own, step in zip(taken, found, strict=True)]
+        if found[0] == found[1] and found[0] in (0, 1):
+            stride = found[0]
+        elif known[0] is not None and known[0] is known[1]:
+            stride = known[0]
+        else:
+            raise _differently_laid(strides)
+        result[d] = stride
+        span = stride * shape[d]
+        for own, sizes, step in zip(taken, shapes, found, strict=True):
+            own[step * sizes[d]] = span
+    for d, (m, n) in enumerate(zip(*strides, strict=True)):
+        if d not in result:
+            if (m == 0) != (n == 0):
+                raise _differently_laid(strides)
+            result[d] = m if m == n else taken[0].get(m, 1)
+    return tuple(result[d] for d in range(len(shape)))
+
+
+def _differently_laid(strides: list[tuple]) -> RuntimeError:
+    return RuntimeError(
+        "The sorted order of strides of the two branches' output doesn't match."
+        "this indicates the contiguousness of the two branches are different. "
+        f"True branch has stride {strides[0]} but false branch has stride {strides[1]}."
+        "Consider using contiguous() to make the two branches have the same contiguousness."
+    )
 
 
 cond_op = Cond()
@@ -198,10 +253,7 @@ def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = (
     if not isinstance(out, (tuple, list)):  # a mode has answered for the operator
         return out
     if any(s != kept[0] for s in kept):
-        raise RuntimeError(
-            f"Unmatched output spec from torch.cond branches: true branch tree_spec {kept[0]} vs false branch tree_spec "
-            f"{next(s for s in kept if s != kept[0])}."
-        )
+        raise unmatched(kept[0], next(s for s in kept if s != kept[0]))
     return tree.tree_unflatten(list(out), kept[0])
 
 

@@ -1,18 +1,29 @@
-"""That one step of a loop gives what the next one takes."""
+"""What functions may give that an operator takes; and that one step of a loop gives what the next one takes.
+
+What is refused here is refused wherever the operator is called, by the same error: who traces the call and who only makes it
+catch the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ...core.tensor import Tensor
+from ..trace.program import RefusedByOperator
 
 
-def check_same(left: Sequence, right: Sequence, left_name: str, right_name: str) -> None:
+def refusal(operator: str, words: str) -> RefusedByOperator:
+    """The error for a function that an operator cannot run, or an operand that it cannot take."""
+    return RefusedByOperator(f"{words}\n  Higher Order Operator: {operator}")
+
+
+def check_same(operator: str, left: Sequence, right: Sequence, left_name: str, right_name: str) -> None:
     """Refuse values that differ in number, kind, shape, dtype or device."""
     if len(left) != len(right):
-        raise RuntimeError(
+        raise refusal(
+            operator,
             f"Expected {left_name} and {right_name} to have same number of outputs but got lhs:{list(left)} and "
-            f"rhs:{list(right)}"
+            f"rhs:{list(right)}",
         )
     found = []
     for i, (a, b) in enumerate(zip(left, right, strict=True)):
@@ -21,7 +32,7 @@ def check_same(left: Sequence, right: Sequence, left_name: str, right_name: str)
             found.append(f"pair[{i}] differ in {differences}, where lhs is {_short(a)} and rhs is {_short(b)}")
     if found:
         lines = "\n".join(found)
-        raise RuntimeError(f"Expected {left_name} and {right_name} to have same metadata but found:\n{lines}")
+        raise refusal(operator, f"Expected {left_name} and {right_name} to have same metadata but found:\n{lines}")
 
 
 def _differences(a, b) -> str:

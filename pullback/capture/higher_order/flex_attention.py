@@ -134,8 +134,9 @@ class FlexAttention(HigherOrderOperator):
 
     def functional_rule(self, mode, *args):
         result = [tree.tree_map_only(Tensor, mode.value, a) for a in args]
-        result[SCORE_MOD] = mode.functional(with_origins(args[SCORE_MOD]), "score_mod")
-        result[BLOCK_MASK] = (*result[BLOCK_MASK][:-1], mode.functional(with_origins(args[BLOCK_MASK][-1]), "mask_mod"))
+        result[SCORE_MOD] = mode.functional(with_origins(args[SCORE_MOD]), "score_mod", self.shown_name)
+        mask = mode.functional(with_origins(args[BLOCK_MASK][-1]), "mask_mod", self.shown_name)
+        result[BLOCK_MASK] = (*result[BLOCK_MASK][:-1], mask)
         return self(*result)
 
     def autograd(self, *args):
@@ -210,8 +211,9 @@ class FlexAttentionBackward(HigherOrderOperator):
 
     def functional_rule(self, mode, *args):
         result = [tree.tree_map_only(Tensor, mode.value, a) for a in args]
-        result[FORWARD] = mode.functional(with_origins(args[FORWARD]), "score_mod")
-        result[MASK] = (*result[MASK][:-1], mode.functional(with_origins(args[MASK][-1]), "mask_mod"))
+        result[FORWARD] = mode.functional(with_origins(args[FORWARD]), "score_mod", self.shown_name)
+        mask = mode.functional(with_origins(args[MASK][-1]), "mask_mod", self.shown_name)
+        result[MASK] = (*result[MASK][:-1], mask)
         return self(*result)
 
 

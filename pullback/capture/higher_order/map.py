@@ -17,6 +17,7 @@ from .autograd import recorded, wanted_of
 from .backward import backward_graph
 from .base import HigherOrderOperator, Part
 from .cond import flattened, is_traced
+from .consistency import refusal
 from .scan import stacked_fake
 from .subgraph import Example, examples, fake_mode_for
 
@@ -42,13 +43,21 @@ class Map(HigherOrderOperator):
     def plain(self, f, xs, pos_args):
         stack = public("torch", "stack")
         outs = [tree.tree_flatten(f(*x, *pos_args)) for x in zip(*[t.unbind(0) for t in xs], strict=True)]
+        for leaves, _ in outs:
+            self.check_outputs(leaves)
         columns = zip(*[leaves for leaves, _ in outs], strict=True)
         return tree.tree_unflatten([None if c[0] is None else stack(list(c)) for c in columns], outs[0][1])
 
     def fake_rule(self, mode, f, xs, pos_args):
         with mode:
             out = f(*[Example(t, sliced=True).fake(mode) for t in xs], *pos_args)
+        self.check_outputs(tree.tree_leaves(out))
         return tree.tree_map_only(Tensor, lambda t: stacked_fake(mode, t, xs[0]._array.shape[0]), out)
+
+    def check_outputs(self, leaves: list) -> None:
+        for v in leaves:
+            if v is not None and not isinstance(v, Tensor):
+                raise refusal(self.shown_name, f"Expected all leaves to be of torch.Tensor type, but got {type(v)}.")
 
     def autograd(self, f, xs, pos_args):
         operands, count = (*xs, *pos_args), len(xs)

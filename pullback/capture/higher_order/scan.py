@@ -22,7 +22,7 @@ from .autograd import is_floating, recorded, wanted_of
 from .backward import backward_graph, refuse_random
 from .base import HigherOrderOperator, Part
 from .cond import check_operands, is_traced
-from .consistency import check_same
+from .consistency import check_same, refusal
 from .subgraph import Example, examples, fake_mode_for
 
 
@@ -53,7 +53,7 @@ class Scan(HigherOrderOperator):
         carry, rows = list(init), []
         for x in zip(*[t.unbind(0) for t in xs], strict=True):
             out = list(combine_fn(*carry, *x, *additional_inputs))
-            check_same(carry, out[: len(init)], "init", "carry")
+            check_same(self.shown_name, carry, out[: len(init)], "init", "carry")
             carry = out[: len(init)]
             rows.append(out[len(init) :])
         stack = public("torch", "stack")
@@ -62,7 +62,7 @@ class Scan(HigherOrderOperator):
     def fake_rule(self, mode, combine_fn, init, xs, additional_inputs):
         with mode:
             out = list(combine_fn(*init, *[Example(t, sliced=True).fake(mode) for t in xs], *additional_inputs))
-        check_same(init, out[: len(init)], "init", "carry")
+        check_same(self.shown_name, init, out[: len(init)], "init", "carry")
         steps = xs[0]._array.shape[0]
         carry = [mode.make(tuple(t._array.shape), stride_of(t), t.dtype, t.device) for t in out[: len(init)]]
         return (*carry, *[stacked_fake(mode, t, steps) for t in out[len(init) :]])
@@ -179,22 +179,55 @@ def scan(combine_fn: Callable, init, xs, *, dim: int = 0, reverse: bool = False)
     kept: list = []
 
     def flat(*values):
-        values = list(values)
-        carry = tree.tree_unflatten(values[: len(firsts)], init_spec)
-        carry, y = combine_fn(carry, tree.tree_unflatten(values[len(firsts) :], xs_spec))
-        leaves, spec = tree.tree_flatten(carry)
-        if spec != init_spec:
-            raise RuntimeError(
-                f"Expected init and carry to have same number of outputs but got lhs:{init_spec} and rhs:{spec}"
-            )
-        out, out_spec = tree.tree_flatten(y)
-        kept.append(out_spec)
-        return [*leaves, *out]
+        out, spec = _flat_step(combine_fn, init_spec, xs_spec, len(firsts), values)
+        kept.append(spec)
+        return out
 
     result = list((scan_op if is_traced([*firsts, *slices]) else scan_op.plain)(flat, firsts, slices, ()))
     out = [t.flip([0]) if reverse else t for t in result[len(firsts) :]]
     out = [t.movedim(0, dim) if dim and dim < t.ndim else t for t in out]
     return tree.tree_unflatten(result[: len(firsts)], init_spec), tree.tree_unflatten(out, kept[0])
+
+
+def _flat_step(combine_fn: Callable, init_spec, xs_spec, count: int, values) -> tuple[list, object]:
+    """(the leaves of the next carry and of the output, how the output is nested) of one step, whose first `count` values are the
+    carry's."""
+    values = list(values)
+    carry = tree.tree_unflatten(values[:count], init_spec)
+    pair = combine_fn(carry, tree.tree_unflatten(values[count:], xs_spec))
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise refusal(
+            scan_op.shown_name,
+            "combine_fn needs to produce two pytrees, one for the carries and one for the outputs, but gave "
+            f"{type(pair).__name__}",
+        )
+    leaves, spec = tree.tree_flatten(pair[0])
+    if spec != init_spec:
+        raise refusal(
+            scan_op.shown_name,
+            f"Expected init and carry to have same number of outputs but got lhs:{init_spec} and rhs:{spec}",
+        )
+    out, out_spec = tree.tree_flatten(pair[1])
+    _check_outputs(out)
+    return [*leaves, *out], out_spec
+
+
+def wrap_combine_fn_flat(*args, combine_fn: Callable, spec_init, spec_xs, num_init_leaves: int, num_inp_leaves: int):
+    """One step of a scan on flat lists: the leaves of the next carry, then those of the output."""
+    if len(args) != num_init_leaves + num_inp_leaves:
+        raise AssertionError(f"Expected {num_init_leaves + num_inp_leaves} args, got {len(args)}")
+    return _flat_step(combine_fn, spec_init, spec_xs, num_init_leaves, args)[0]
+
+
+def generic_scan(operator: Callable, init: list, xs: list, dim: int = 0, additional_inputs: tuple = ()) -> tuple:
+    """A scan on flat lists, step by step: (*last carry, *outputs stacked along the first dimension)."""
+    return scan_op.plain(operator, list(init), [t.movedim(dim, 0) for t in xs] if dim else list(xs), additional_inputs)
+
+
+def _check_outputs(out: list) -> None:
+    for v in out:
+        if not isinstance(v, Tensor):
+            raise refusal(scan_op.shown_name, f"combine_fn must give tensors to stack, but gave {v!r}")
 
 
 def _check(combine_fn, init: list, xs: list, dim, reverse) -> None:

@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ...core import modes, tree
-from ...core.geometry import contiguous_strides
 from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.tensor import (
@@ -34,19 +33,24 @@ from ..shapes.numbers import wrap
 from ..trace.graph_trace import GraphTrace
 from ..trace.make_fx import finish
 from ..trace.promises import asserted_inside
+from .unknowns import fresh_number
+
+NUMBER_IN_STATE = "a loop with an integer in its state is traced with symbolic sizes only: give it as a tensor"
 
 
 class Example(NamedTuple):
-    """An operand to trace with: the value itself, or what one step along its first dimension looks like."""
+    """An operand to trace with: the value itself, what one step along its first dimension looks like, or (`varies`) a number
+    that is another one at each call."""
 
     value: object
     sliced: bool = False
+    varies: bool = False
 
     def fake(self, mode: FakeTensorMode):
         """A new fake of it; numbers as they are."""
         t = self.value
         if not isinstance(t, Tensor):
-            return t
+            return fresh_number(mode, NotImplementedError(NUMBER_IN_STATE)) if self.varies else t
         if t._keys & (LAYOUTS | DISPATCH_SUBCLASS | TRANSFORMED):
             kind = (
                 "a batched tensor"
@@ -56,8 +60,7 @@ class Example(NamedTuple):
             raise NotImplementedError(f"{kind} as an operand of a function to trace is not implemented")
         shape, stride = tuple(t._array.shape), stride_of(t)
         if self.sliced:
-            shape = shape[1:]
-            stride = contiguous_strides(shape)
+            shape, stride = shape[1:], tuple(stride)[1:]
         result = mode.make(shape, stride, t.dtype, t.device)
         result._keys |= t._keys & (CONJ | NEG)
         return result
@@ -65,6 +68,11 @@ class Example(NamedTuple):
 
 def examples(values, sliced: bool = False) -> list[Example]:
     return [Example(v, sliced) for v in values]
+
+
+def state_examples(values) -> list[Example]:
+    """Of what goes round in a loop: its numbers are others at each step."""
+    return [Example(v, varies=not isinstance(v, Tensor)) for v in values]
 
 
 def fake_mode_for(args) -> FakeTensorMode:

@@ -66,6 +66,13 @@ class SubProgram(ProgramTrace, Joining):
         """A result may be a tensor from outside."""
         return super().argument(self._inside(value) if isinstance(value, Tensor) and not self.making(value) else value)
 
+    def module(self):
+        result = super().module()
+        for node in result.graph.nodes:
+            if node.op == "placeholder" and "val" in node.meta:
+                node.meta["example_value"] = node.meta["val"]
+        return result
+
     def making(self, t: Tensor) -> bool:
         return id(t) in self.lifted
 

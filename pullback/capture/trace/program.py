@@ -54,6 +54,10 @@ class UncapturedHigherOrderOpError(Unsupported):
     """A function given to an operator that cannot be captured as a graph."""
 
 
+class RefusedByOperator(UncapturedHigherOrderOpError):
+    """A function or an operand that an operator refuses wherever it is called: an error of the program, not of its capture."""
+
+
 class WholeCall:
     """A Python function with all arguments but tensors and symbolic numbers filled in: a target of graph nodes."""
 

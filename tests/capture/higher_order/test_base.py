@@ -47,6 +47,8 @@ def test_an_operator_is_found_under_its_name(apply):
         torch.ops.higher_order.there_is_no_such_operator
     with pytest.raises(RuntimeError, match="Direct instantiation"):
         HigherOrderOperator("x")
+    with pytest.raises(TypeError, match="Can't instantiate abstract class Empty"):
+        type("Empty", (HigherOrderOperator,), {})("x")
 
 
 def test_modes_take_calls_only_if_they_say_so(apply):

@@ -7,7 +7,10 @@ import pytest
 import pullback as torch
 from pullback.autograd import gradcheck, gradgradcheck
 from pullback.capture.fake.mode import FakeTensorMode
+from pullback.capture.higher_order.cond import merge_output
+from pullback.capture.shapes import ShapeEnv
 from pullback.capture.trace.make_fx import make_fx
+from pullback.capture.trace.program import UncapturedHigherOrderOpError
 from pullback.core.tree import tree_map_only
 from pullback.joint.functionalize import Functionalization
 from pullback.ops.system.overrides import TorchDispatchMode
@@ -226,3 +229,52 @@ def test_a_mode_may_answer():
 
     with Mode():
         assert torch.cond(torch.tensor(True), torch.sin, torch.cos, (torch.ones(1),)).shape == (3, 3)
+
+
+def test_branches_that_differ_are_refused_by_name():
+    x = torch.randn(3)
+    for false in (lambda x: (x, x), lambda x: {"a": x + 1}):
+        with pytest.raises(UncapturedHigherOrderOpError, match=r"Higher Order Operator: torch\.cond"):
+            make_fx(lambda x: torch.cond(x.sum() > 0, torch.sin, false, (x,)))(x)  # noqa: B023
+    with pytest.raises(RuntimeError, match="When merging two branches' output in torch.cond,  expected same dim"):
+        make_fx(lambda x: torch.cond(x.sum() > 0, torch.sin, lambda x: torch.zeros(2, 2), (x,)))(x)
+
+
+@pytest.mark.parametrize("f", [lambda x: x, lambda x: x.t(), lambda x: x.add_(1).sin()])
+def test_compiled_branches_write_and_give_back_no_operand(f):
+    with pytest.raises(UncapturedHigherOrderOpError, match=r"Higher Order Operator: torch\.cond"):
+        torch.compile(lambda x: torch.cond(x.sum() > 0, f, f, (x,)), backend="aot_eager")(torch.randn(2, 2))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_branches_of_different_sizes_in_one_graph(backend, dynamic):
+    f = lambda x: torch.cond(x.sum() > 0, lambda x: (x + 1)[2:].clone(), lambda x: x[:2].clone(), (x,)) * 2  # noqa: E731
+    run = torch.compile(f, backend=backend, dynamic=dynamic, fullgraph=True)
+    for x in (torch.ones(5, 4), -torch.ones(5, 4)):
+        assert torch.equal(run(x), f(x))
+
+
+@pytest.mark.parametrize(
+    "a, b, want",
+    [
+        (((3,), (1,)), ((4,), (1,)), ("[u0]", "(1,)")),
+        (((5, 5), (1, 5)), ((4, 5), (1, 4)), ("[u0, 5]", "(1, u0)")),
+        (((2, 1), (1, 1)), ((7, 3), (3, 1)), ("[u0, u1]", "(u1, 1)")),
+        (((2, 3), (0, 1)), ((2, 4), (0, 1)), ("[2, u0]", "(0, 1)")),
+        (((1, 3), (1, 1)), ((5, 6), (6, 1)), None),
+        (((5, 4), (4, 1)), ((5, 5), (1, 5)), None),
+        (((2, 3), (3, 1)), ((2, 3), (6, 1)), None),
+        (((1,), (1,)), ((1,), (0,)), None),
+    ],
+)
+def test_strides_of_what_either_branch_gives(a, b, want):
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    with mode:
+        tensors = [torch.empty_strided(*t) for t in (a, b)]
+    if want is None:
+        with pytest.raises(RuntimeError, match="sorted order of strides"):
+            merge_output(*tensors, mode)
+    else:
+        out = merge_output(*tensors, mode)
+        assert (str(list(out.shape)), str(tuple(out.stride()))) == want

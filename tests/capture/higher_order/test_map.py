@@ -9,6 +9,7 @@ from pullback.autograd import gradcheck, gradgradcheck
 from pullback.capture.fake.mode import FakeTensorMode
 from pullback.capture.higher_order.map import map as mapped
 from pullback.capture.trace.make_fx import make_fx
+from pullback.capture.trace.program import UncapturedHigherOrderOpError
 
 DOUBLE = {"dtype": torch.float64}
 
@@ -71,3 +72,16 @@ def test_refusals():
         mapped(lambda x: x, torch.empty(0, 2))
     with pytest.raises(RuntimeError, match="must be consistent"):
         mapped(lambda x: x[0], [torch.ones(2), torch.ones(3)])
+    for f in (lambda x: x.sum().item(), lambda x: x.size()):
+        with pytest.raises(
+            UncapturedHigherOrderOpError, match=r"Higher Order Operator: torch.ops.higher_order.map_impl"
+        ):
+            mapped(f, torch.ones(2, 2))
+
+
+@pytest.mark.parametrize(
+    "f, words", [(lambda x: x.add_(1) * 2, "map might be modifying the input!"), (lambda x: x, "map might be aliasing")]
+)
+def test_a_functional_program_refuses_what_writes_or_gives_back_its_operands(f, words):
+    with pytest.raises(RuntimeError, match=words):
+        torch.func.functionalize(lambda xs: mapped(f, xs))(torch.ones(3, 2))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 import pullback as torch
 from pullback.autograd import gradcheck, gradgradcheck
 from pullback.capture.fake.mode import FakeTensorMode
-from pullback.capture.higher_order.scan import scan
+from pullback.capture.higher_order.scan import generic_scan, scan, wrap_combine_fn_flat
 from pullback.capture.trace.make_fx import make_fx
+from pullback.capture.trace.program import UncapturedHigherOrderOpError
+from pullback.core.tree import tree_flatten
 
 DOUBLE = {"dtype": torch.float64}
 
@@ -112,3 +116,38 @@ def test_refusals():
         scan(lambda c, x: (c.double(), x), xs[0], xs)
     with pytest.raises(RuntimeError, match="Reverse must be a bool"):
         scan(lambda c, x: (c, x), xs[0], xs, reverse=1)
+
+
+@pytest.mark.parametrize(
+    "step, words",
+    [
+        (lambda c, x: c + x, "combine_fn needs to produce two pytrees"),
+        (lambda c, x: (0.0, c + x), "to have same metadata"),
+        (lambda c, x: ((c, c), c + x), "to have same number of outputs but got lhs"),
+        (lambda c, x: (c + x, 1.0), "tensors to stack, but gave 1.0"),
+    ],
+)
+def test_what_a_step_gives_is_refused_alike_everywhere(step, words):
+    c, xs = torch.zeros(1), torch.ones(3, 1)
+    for f in (scan, torch.compile(scan, fullgraph=True, backend="eager")):
+        with pytest.raises(UncapturedHigherOrderOpError, match=words) as info:
+            f(step, c, xs)
+        assert "Higher Order Operator: torch.ops.higher_order.scan" in str(info.value)
+
+
+def test_slices_keep_their_strides_in_a_graph():
+    xs = torch.randn(4, 2, 3, 2).transpose(1, 3)
+    step = lambda c, x: (c + x.sum(), x.reshape(-1) * 2)  # noqa: E731
+    f = lambda xs: scan(step, torch.zeros(()), xs)  # noqa: E731
+    got, want = torch.compile(f, backend="aot_eager", fullgraph=True)(xs), f(xs)
+    assert all(torch.allclose(a, b) for a, b in zip(got, want, strict=True))
+
+
+def test_flat_steps():
+    init, xs = [torch.zeros(3)], [torch.ones(5, 3)]
+    step = functools.partial(
+        wrap_combine_fn_flat, combine_fn=lambda c, x: ([c[0] + x[0]], [c[0]]), spec_init=tree_flatten(init)[1],
+        spec_xs=tree_flatten(xs)[1], num_init_leaves=1, num_inp_leaves=1,
+    )  # fmt: skip
+    last, rows = generic_scan(step, init, xs)
+    assert last.tolist() == [5.0] * 3 and rows[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]

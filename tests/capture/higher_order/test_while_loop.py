@@ -78,3 +78,57 @@ def test_refusals():
     fake = FakeTensorMode().from_tensor(x)
     with pytest.raises(RuntimeError, match="Expected carried_inputs and body_output to have same metadata"):
         torch.while_loop(lambda a: a.sum() < 3, lambda a: (a.double(),), (fake,))
+
+
+def counted(x, n):
+    def step(i, a):
+        torch._check(i >= 0)
+        torch._check(i < a.shape[0])
+        a = a.clone()
+        a.select(0, i).mul_(2)
+        return i + 1, a
+
+    return torch.while_loop(lambda i, a: i < n, step, (0, x))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_integers_of_the_state_are_symbols_in_a_graph(dynamic, backend):
+    x = torch.arange(1.0, 5.0)
+    run = torch.compile(counted, backend=backend, fullgraph=True, dynamic=dynamic)
+    for n in (0, 1, 3):
+        (got_i, got), (want_i, want) = run(x, n), counted(x, n)
+        assert got_i == want_i and torch.equal(got, want)
+
+
+def test_integers_of_the_state_in_an_exported_program():
+    class Loop(torch.nn.Module):
+        def forward(self, x):
+            i, out = torch.while_loop(lambda i, a: i < x.shape[0], lambda i, a: (i + 2, a + i), (1, x))
+            return i * 2, out
+
+    x = torch.randn(5)
+    program = torch.export.export(Loop(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+    for n in (5, 8):
+        x = torch.randn(n)
+        (got_i, got), (want_i, want) = program.module()(x), Loop()(x)
+        assert got_i == want_i and torch.equal(got, want)
+
+
+def test_gradients_beside_an_integer_in_the_state():
+    def f(x, w):
+        return torch.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * w + i), (0, x))[1]
+
+    x, w = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    want = torch.autograd.grad(f(x, w).sum(), (x, w))
+    got = torch.autograd.grad(torch.compile(f, backend="aot_eager", fullgraph=True)(x, w).sum(), (x, w))
+    assert all(torch.allclose(a, b) for a, b in zip(got, want, strict=True))
+
+
+def test_the_result_is_nested_as_the_body_nests_it():
+    x = torch.zeros(2)
+    less = lambda a: a.sum() < 4  # noqa: E731
+    for f in (torch.while_loop, torch.compile(torch.while_loop, backend="aot_eager", fullgraph=True)):
+        assert torch.equal(f(less, lambda a: a + 1, (x,)), torch.full((2,), 2.0))
+        (out,) = f(less, lambda a: [a + 1], (x,))
+        assert torch.equal(out, torch.full((2,), 2.0))
