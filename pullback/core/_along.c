@@ -5,10 +5,9 @@
  * the call is not of that kind (another dtype, memory that is not row-major, no elements, many of them, arguments that are refused): the
  * caller then runs the operator's rules, which know the rest. The loops are in native_along.h, once for each type of elements.
  */
-#include "native_arrays.h"
+#include "native_moves.h"
 #include "native_lanes.h"
 #include <math.h>
-#include <string.h>
 
 typedef struct {
     i64 outer, n, inner;
@@ -57,7 +56,7 @@ enum { MOST_SORTED = 256, MOST_FEW = 16, MEDIAN = -1, NAN_MEDIAN = -2, MODE = -3
 #include "native_along.h"
 
 /* One call of a loop by the kind of the elements; booleans are bytes of 0 and 1. */
-#define BY_KIND(k, call)      \
+#define BY_EACH_KIND(k, call)      \
     switch (k) {              \
     case F32: call(float, f32); break;  \
     case F64: call(double, f64); break; \
@@ -120,9 +119,6 @@ static PyObject *pair_of(Array *a, Array *b) {
     return result;
 }
 
-#define NONE_UNLESS(condition) \
-    if (!(condition)) Py_RETURN_NONE
-
 /* ---- extremes */
 static PyObject *extremes(PyObject *args, int largest, int wants_values, int wants_places, int dim_at, int keep_at) {
     Array *a = array_of(argument(args, 0));
@@ -142,7 +138,7 @@ static PyObject *extremes(PyObject *args, int largest, int wants_values, int wan
         extreme_values_##suffix((const type *)a->data, s, largest, (type *)values->data);     \
     else                                                                                      \
         extreme_##suffix((const type *)a->data, s, largest, values ? (type *)values->data : NULL, (i64 *)places->data)
-    BY_KIND(k, CALL)
+    BY_EACH_KIND(k, CALL)
 #undef CALL
     return wants_values && wants_places ? pair_of(values, places) : tensor_of(values ? values : places);
 }
@@ -206,7 +202,7 @@ enum { ANY, ALL, COUNT };
 static void count_rows(long first, long last, void *const *arguments) {
     const Job *j = arguments[0];
 #define CALL(type, suffix) count_##suffix(from_row(j, first), rows_of(j, first, last), (i64 *)j->y + first * j->s.inner)
-    BY_KIND(j->kind, CALL)
+    BY_EACH_KIND(j->kind, CALL)
 #undef CALL
 }
 
@@ -243,7 +239,7 @@ static void product_rows(long first, long last, void *const *arguments) {
     const Job *j = arguments[0];
     void *into = j->y + first * j->s.inner * j->width;
 #define CALL(type, suffix) product_##suffix(from_row(j, first), rows_of(j, first, last), into)
-    BY_KIND(j->kind, CALL)
+    BY_EACH_KIND(j->kind, CALL)
 #undef CALL
 }
 
@@ -251,7 +247,7 @@ static void running_product_rows(long first, long last, void *const *arguments) 
     const Job *j = arguments[0];
     void *into = j->y + first * j->s.n * j->s.inner * j->width;
 #define CALL(type, suffix) running_product_##suffix(from_row(j, first), rows_of(j, first, last), into)
-    BY_KIND(j->kind, CALL)
+    BY_EACH_KIND(j->kind, CALL)
 #undef CALL
 }
 
@@ -280,7 +276,7 @@ static void running_extreme_rows(long first, long last, void *const *arguments) 
     const Job *j = arguments[0];
     i64 at = first * j->s.n * j->s.inner;
 #define CALL(type, suffix) running_extreme_##suffix(from_row(j, first), rows_of(j, first, last), j->how, (type *)j->y + at, j->places + at)
-    BY_KIND(j->kind, CALL)
+    BY_EACH_KIND(j->kind, CALL)
 #undef CALL
 }
 
@@ -320,7 +316,7 @@ static PyObject *sorted(PyObject *args, PyObject *dim, int descending, i64 keep,
 #define CALL(type, suffix)                                                                                                          \
     done = few ? first_few_##suffix((const type *)a->data, s, descending, keep, values ? (type *)values->data : NULL, (i64 *)places->data) \
                : sorted_##suffix((const type *)a->data, s, descending, keep, apart, values ? (type *)values->data : NULL, (i64 *)places->data)
-        BY_KIND(k, CALL)
+        BY_EACH_KIND(k, CALL)
 #undef CALL
     }
     if (done) return wants_values ? pair_of(values, places) : tensor_of(places);
@@ -361,7 +357,7 @@ static PyObject *chosen(PyObject *args, i64 k, PyObject *dim, int keep, int apar
 #define CALL(type, suffix)                                                                                          \
     done = k == MODE ? sorted_##suffix((const type *)a->data, s, 0, 1, 1, (type *)values->data, (i64 *)places->data) \
                      : chosen_##suffix((const type *)a->data, s, k, apart, (type *)values->data, places ? (i64 *)places->data : NULL)
-        BY_KIND(kind(a), CALL)
+        BY_EACH_KIND(kind(a), CALL)
 #undef CALL
     }
     if (done) return wants_places ? pair_of(values, places) : tensor_of(values);
@@ -384,16 +380,43 @@ static PyObject *py_nanmedian(PyObject *self, PyObject *args) { return chosen(ar
 static PyObject *py_mode(PyObject *self, PyObject *args) { return chosen(args, MODE, argument(args, 1), argument(args, 2) == Py_True, 1, 1); }
 
 /* ---- spreads, norms, logarithms of sums */
+/* Dimensions that are no run of neighbours: a copy of the array with them last, and the first of them; NULL where they are refused. */
+static Array *turned(PyObject *value, const Array *a, int *first) {
+    Py_ssize_t dims[MOST_DIMS], shape[MOST_DIMS], steps[MOST_DIMS];
+    int seen[MOST_DIMS] = {0}, n = integers_of(value, dims, MOST_DIMS), nd = 0;
+    for (int i = 0; i < n; i++) {
+        dims[i] = dims[i] < 0 ? dims[i] + a->nd : dims[i];
+        if (dims[i] < 0 || dims[i] >= a->nd || seen[dims[i]]++) return NULL;
+    }
+    for (int reduced = 0; n > 0 && reduced < 2; reduced++)
+        for (int d = 0; d < a->nd; d++)
+            if (seen[d] == reduced) shape[nd] = a->shape[d], steps[nd++] = a->strides[d];
+    *first = a->nd - n;
+    Array *r = n > 0 ? new_array(a->nd, shape, kind(a)) : NULL;
+    if (r) copy_block(r->data, r->strides, a->data, steps, shape, a->nd, size_of(a));
+    return r;
+}
+
+static PyObject *spread_of(PyObject *args, const Array *a, int first, int last, int keep, int root, int wants_means);
+
 static PyObject *spreads(PyObject *args, int root, int wants_means) { /* self, dim, correction, keepdim */
     Array *a = array_of(argument(args, 0));
-    int first, last;
-    NONE_UNLESS(a && is_small(a) && kind(a) <= F64 && run_of(argument(args, 1), a, &first, &last));
+    int first, last, keep = argument(args, 3) == Py_True;
+    NONE_UNLESS(a && is_small(a) && kind(a) <= F64);
+    if (run_of(argument(args, 1), a, &first, &last)) return spread_of(args, a, first, last, keep, root, wants_means);
+    Array *copy = keep ? NULL : turned(argument(args, 1), a, &first);
+    NONE_UNLESS(copy || PyErr_Occurred());
+    PyObject *result = copy ? spread_of(args, copy, first, copy->nd - 1, 0, root, wants_means) : NULL;
+    Py_XDECREF(copy);
+    return result;
+}
+
+static PyObject *spread_of(PyObject *args, const Array *a, int first, int last, int keep, int root, int wants_means) {
     Shape s = shape_of(a, first, last);
     PyObject *given = argument(args, 2);
     NONE_UNLESS(given == Py_None || PyLong_CheckExact(given) || PyFloat_CheckExact(given));
     double divisor = (double)s.n - (given == Py_None ? 1.0 : PyFloat_AsDouble(given));
     NONE_UNLESS(divisor > 0);
-    int keep = argument(args, 3) == Py_True;
     Array *spread = reduced(a, first, last, keep, kind(a)), *means = wants_means ? reduced(a, first, last, keep, kind(a)) : NULL;
     if (!spread || (wants_means && !means)) {
         Py_XDECREF(spread);
@@ -467,6 +490,19 @@ static PyObject *py_vector_norm(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
+/* self, ord, dim, keepdim, dtype: the norm of Frobenius is that of all elements of a matrix */
+static PyObject *py_matrix_norm(PyObject *self, PyObject *args) {
+    PyObject *dims = argument(args, 2), *two;
+    NONE_UNLESS(PyUnicode_Check(argument(args, 1)) && !PyUnicode_CompareWithASCIIString(argument(args, 1), "fro") && PyTuple_Check(dims));
+    NONE_UNLESS(PyTuple_GET_SIZE(dims) == 2);
+    if (!(two = PyLong_FromLong(2))) return NULL;
+    PyObject *given = PyTuple_Pack(5, argument(args, 0), two, dims, argument(args, 3), argument(args, 4));
+    PyObject *result = given ? py_vector_norm(self, given) : NULL;
+    Py_XDECREF(given);
+    Py_DECREF(two);
+    return result;
+}
+
 /* ---- searches */
 typedef struct {
     const char *rows, *values;
@@ -479,7 +515,7 @@ static void search_rows(long first, long last, void *const *arguments) {
     const char *rows = s->rows + (s->one_row ? 0 : first * s->n * item_sizes[s->kind]), *values = s->values + first * s->many * item_sizes[s->kind];
 #define CALL(type, suffix) \
     search_##suffix((const type *)rows, s->n, s->one_row, (const type *)values, last - first, s->many, s->right, s->places + first * s->many)
-    BY_KIND(s->kind, CALL)
+    BY_EACH_KIND(s->kind, CALL)
 #undef CALL
 }
 
@@ -546,6 +582,7 @@ static PyMethodDef methods[] = {
     {"std_mean.correction", py_std_mean, METH_O, NULL},
     {"logsumexp.default", py_logsumexp, METH_O, NULL},
     {"linalg_vector_norm.default", py_vector_norm, METH_O, NULL},
+    {"linalg_matrix_norm.str_ord", py_matrix_norm, METH_O, NULL},
     {"searchsorted.Tensor", py_searchsorted, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -275,7 +275,24 @@ static PyObject *py_choose(PyObject *self, PyObject *const *given, Py_ssize_t co
     return result;
 }
 
+/* ---- two functions of one operator */
+static PyObject *run_in_turn(PyObject *pair, PyObject *args) {
+    PyObject *result = PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 0), args);
+    if (result != Py_None) return result;
+    Py_DECREF(result);
+    return PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 1), args);
+}
+
+static PyMethodDef in_turn = {"in_turn", run_in_turn, METH_O, NULL};
+
+/* in_turn(first, second): a function of one argument that asks the second where the first gives None. */
+static PyObject *py_in_turn(PyObject *self, PyObject *args) {
+    if (PyTuple_GET_SIZE(args) != 2) return PyErr_Format(PyExc_TypeError, "in_turn(first, second)");
+    return PyCFunction_New(&in_turn, args);
+}
+
 static PyMethodDef methods[] = {
+    {"in_turn", py_in_turn, METH_VARARGS, "in_turn(first, second) -> function"},
     {"setup", py_setup, METH_VARARGS, "setup(Tensor, Size, simple classes)"},
     {"history", py_history, METH_O, "history(args) -> True, False or None"},
     {"simple", (PyCFunction)(void (*)(void))py_simple, METH_FASTCALL, "simple(args[, kwargs]) -> bool"},

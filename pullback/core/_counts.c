@@ -78,14 +78,6 @@ typedef struct {
     int kind;
 } Runs;
 
-#define BY_KIND(k, call)                \
-    switch (k) {                        \
-    case F32: call(float, f32); break;  \
-    case F64: call(double, f64); break; \
-    case I64: call(i64, i64); break;    \
-    default: call(int, i32);            \
-    }
-
 static void count_runs(long first, long last, void *const *arguments) {
     Runs *r = arguments[0];
 #define CALL(type, suffix) r->many = runs_##suffix(r->x, r->n)

@@ -453,10 +453,9 @@ static PyObject *py_box_muller(PyObject *self, PyObject *array) {
 }
 
 /* By the operator, or the public function, that each computes. */
-#define FRONT(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
-    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor)"},
+    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
     {"use_generators", use_generators, METH_VARARGS, "use_generators(Generator, default_generator)"},
     {"box_muller", py_box_muller, METH_O, "box_muller(array)"},
     {"uniform_.default", py_uniform_, METH_O, NULL},

@@ -4,19 +4,25 @@
  * that kind (another dtype than float32 and float64, memory that is not row-major, many elements, none, arguments that are refused,
  * statistics that are to be moved): the caller then runs the operator's rules, which know the rest. The loops are in native_losses.h.
  */
-#include "native_moves.h"
+#include "native_fronts.h"
 #include "native_lanes.h"
 #include <math.h>
 
-enum { LANES = 16, MOST_TAKEN = 1 << 17, PIECE = 1 << 15 };
+enum { LANES = 16, MOST_TAKEN = 1 << 17, MOST_FEW = 1 << 10, PIECE = 1 << 15 };
 
 #define T float
 #define NAME(f) f##_f32
 #define EXP f_exp
+#define LOG logf
+#define LOG1P log1pf
+#define POW powf
 #include "native_losses.h"
 #define T double
 #define NAME(f) f##_f64
 #define EXP exp
+#define LOG log
+#define LOG1P log1p
+#define POW pow
 #include "native_losses.h"
 
 /* Float32 or float64, row-major, in no order of channels too, not many. */
@@ -283,10 +289,100 @@ static PyObject *py_smooth(PyObject *self, PyObject *args) { /* with another bet
     return loss_of(args, 0, beta);
 }
 
-/* By the operator that each computes. */
+/* ---- few elements: their mean or their sum (1, 2) */
+static PyObject *total_of(double sum, i64 n, Py_ssize_t reduction, int k) {
+    double total[1] = {reduction == 1 ? sum / (double)n : sum};
+    return reduced(total, 1, 0, 1, k);
+}
+
+/* Two arrays of floats of one shape, and whether a mean or a sum is wanted of them. */
+static int are_paired(const Array *x, const Array *y, PyObject *value, Py_ssize_t *reduction) {
+    return x && y && kind(x) <= F64 && kind(x) == kind(y) && x->nd == y->nd && has_elements(x) && count_of(x) <= MOST_FEW &&
+           (!x->nd || !memcmp(x->shape, y->shape, sizeof(*x->shape) * (size_t)x->nd)) && integer_of(value, reduction) &&
+           (*reduction == 1 || *reduction == 2);
+}
+
+static PyObject *py_probabilities(PyObject *self, PyObject *args) { /* self, target, weight, reduction */
+    Array *x = array_of(argument(args, 0)), *y = array_of(argument(args, 1));
+    Py_ssize_t reduction;
+    NONE_UNLESS(argument(args, 2) == Py_None && are_paired(x, y, argument(args, 3), &reduction));
+    const i64 n = count_of(x);
+    const double sum = kind(x) == F32 ? probability_sum_f32(P(x->data), P(y->data), n) : probability_sum_f64(P(x->data), P(y->data), n);
+    NONE_UNLESS(sum >= 0);
+    return total_of(sum, n, reduction, kind(x));
+}
+
+static PyObject *py_hinge(PyObject *self, PyObject *args) { /* self, target, margin, reduction */
+    Array *x = array_of(argument(args, 0)), *y = array_of(argument(args, 1));
+    Py_ssize_t reduction;
+    double margin;
+    NONE_UNLESS(real_of(argument(args, 2), &margin) && are_paired(x, y, argument(args, 3), &reduction));
+    const i64 n = count_of(x);
+    const double sum = kind(x) == F32 ? hinge_sum_f32(P(x->data), P(y->data), n, (float)margin) : hinge_sum_f64(P(x->data), P(y->data), n, margin);
+    return total_of(sum, n, reduction, kind(x));
+}
+
+static PyObject *py_cross_entropy(PyObject *self, PyObject *args) { /* self, target, weight, reduction, ignore_index, label_smoothing */
+    Array *a = floats_of(argument(args, 0)), *t = array_of(argument(args, 1));
+    Py_ssize_t reduction, ignored;
+    double smoothing;
+    NONE_UNLESS(a && t && a->nd == 2 && t->nd == 1 && kind(t) == I64 && t->shape[0] == a->shape[0] && argument(args, 2) == Py_None);
+    NONE_UNLESS(integer_of(argument(args, 3), &reduction) && (reduction == 1 || reduction == 2) && integer_of(argument(args, 4), &ignored));
+    NONE_UNLESS(ignored < 0 && real_of(argument(args, 5), &smoothing) && smoothing == 0 && are_classes(t, a->shape[1], 0));
+    const double sum = kind(a) == F32 ? entropy_sum_f32(P(a->data), P(t->data), a->shape[0], a->shape[1])
+                                      : entropy_sum_f64(P(a->data), P(t->data), a->shape[0], a->shape[1]);
+    return total_of(sum, a->shape[0], reduction, kind(a));
+}
+
+/* log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity */
+static PyObject *py_ctc_reduced(PyObject *self, PyObject *args) {
+    Py_ssize_t reduction;
+    NONE_UNLESS(integer_of(argument(args, 5), &reduction) && reduction >= 0 && reduction <= 2);
+    PyObject *given = PyTuple_Pack(6, argument(args, 0), argument(args, 1), argument(args, 2), argument(args, 3), argument(args, 4), argument(args, 6));
+    PyObject *found = given ? py_ctc(self, given) : NULL;
+    Py_XDECREF(given);
+    if (!found || found == Py_None) return found;
+    Array *losses = array_of(PyTuple_GET_ITEM(found, 0)), *lengths = array_of(argument(args, 3));
+    const int k = kind(losses);
+    const i64 n = losses->shape[0];
+    double *each = PyMem_Malloc(sizeof(double) * (size_t)n);
+    for (i64 i = 0; each && i < n; i++) {
+        each[i] = k == F32 ? (double)((float *)losses->data)[i] : ((double *)losses->data)[i];
+        if (argument(args, 6) == Py_True && each[i] == INFINITY) each[i] = 0;
+        const i64 length = ((const i64 *)lengths->data)[i];
+        if (reduction == 1) each[i] /= (double)(length < 1 ? 1 : length);
+    }
+    PyObject *result = each ? reduced(each, n, reduction, 0, k) : PyErr_NoMemory();
+    PyMem_Free(each);
+    Py_DECREF(found);
+    return result;
+}
+
+/* input, size, alpha, beta, k */
+static PyObject *py_local_response_norm(GIVEN) {
+    static const char *const names[] = {"input", "size", "alpha", "beta", "k"};
+    PyObject *v[5];
+    Py_ssize_t size;
+    double number[3] = {1e-4, 0.75, 1};
+    NONE_UNLESS(read_call(given, count, names, 5, 5, v) && v[0] && v[1] && integer_of(v[1], &size) && size > 0);
+    for (int i = 0; i < 3; i++) NONE_UNLESS(!v[2 + i] || real_of(v[2 + i], number + i));
+    Array *a = bare_rows(v[0]) ? floats_of(v[0]) : NULL;
+    NONE_UNLESS(a && a->nd >= 3 && count_of(a) <= MOST_FEW);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    const i64 n = count_of(a) / (a->shape[0] * a->shape[1]);
+    if (kind(a) == F32)
+        response_norm_f32(P(a->data), P(r->data), a->shape[0], a->shape[1], n, size, (float)number[0], (float)number[1], (float)number[2]);
+    else
+        response_norm_f64(P(a->data), P(r->data), a->shape[0], a->shape[1], n, size, number[0], number[1], number[2]);
+    return tensor_of(r);
+}
+
+/* By the operator that each computes, or the public function that it stands for. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
+    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
     {"mse_loss.default", py_mse, METH_O, NULL},
     {"huber_loss.default", py_huber, METH_O, NULL},
     {"smooth_l1_loss.default", py_smooth, METH_O, NULL},
@@ -297,6 +393,11 @@ static PyMethodDef methods[] = {
     {"multi_margin_loss.default", py_multi_margin, METH_O, NULL},
     {"multilabel_margin_loss.default", py_multilabel_margin, METH_O, NULL},
     {"_ctc_loss.Tensor", py_ctc, METH_O, NULL},
+    {"ctc_loss.Tensor", py_ctc_reduced, METH_O, NULL},
+    {"binary_cross_entropy.default", py_probabilities, METH_O, NULL},
+    {"hinge_embedding_loss.default", py_hinge, METH_O, NULL},
+    {"cross_entropy_loss.default", py_cross_entropy, METH_O, NULL},
+    {"nn.functional.local_response_norm", FRONT(py_local_response_norm), NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -7,8 +7,6 @@
 #include <math.h>
 
 enum { MOST_MADE = 1 << 28 };
-#define FRONT(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
-#define CALL PyObject *self, PyObject *const *given, Py_ssize_t count
 
 /* ---- one number everywhere */
 static const double least[] = {0, 0, -9007199254740992.0, -2147483648.0, -32768, -128, 0};
@@ -78,7 +76,7 @@ static void one_of(int k, char *into) {
 }
 
 /* size..., or of a tensor's dtype: self, size... */
-static PyObject *constant(CALL, int is_one, int of_tensor) {
+static PyObject *constant(GIVEN, int is_one, int of_tensor) {
     Options o;
     Py_ssize_t shape[16];
     _Alignas(16) char element[16] = {0};
@@ -90,13 +88,13 @@ static PyObject *constant(CALL, int is_one, int of_tensor) {
     return filled(nd, shape, k, element);
 }
 
-static PyObject *py_zeros(CALL) { return constant(self, given, count, 0, 0); }
-static PyObject *py_ones(CALL) { return constant(self, given, count, 1, 0); }
-static PyObject *py_new_zeros(CALL) { return constant(self, given, count, 0, 1); }
-static PyObject *py_new_ones(CALL) { return constant(self, given, count, 1, 1); }
+static PyObject *py_zeros(GIVEN) { return constant(self, given, count, 0, 0); }
+static PyObject *py_ones(GIVEN) { return constant(self, given, count, 1, 0); }
+static PyObject *py_new_zeros(GIVEN) { return constant(self, given, count, 0, 1); }
+static PyObject *py_new_ones(GIVEN) { return constant(self, given, count, 1, 1); }
 
 /* (size, value), (self, size, value) */
-static PyObject *full(CALL, int of_tensor) {
+static PyObject *full(GIVEN, int of_tensor) {
     Options o;
     Py_ssize_t shape[16];
     _Alignas(16) char element[16] = {0};
@@ -112,8 +110,51 @@ static PyObject *full(CALL, int of_tensor) {
     return filled(nd, shape, k, element);
 }
 
-static PyObject *py_full(CALL) { return full(self, given, count, 0); }
-static PyObject *py_new_full(CALL) { return full(self, given, count, 1); }
+static PyObject *py_full(GIVEN) { return full(self, given, count, 0); }
+static PyObject *py_new_full(GIVEN) { return full(self, given, count, 1); }
+
+/* ---- numbers of nested lists */
+/* The sizes of lists inside one another by the first of each; -1 where one has nothing in it, or there are too many. */
+static int nested_sizes(PyObject *data, Py_ssize_t *shape) {
+    int nd = 0;
+    for (; PyList_CheckExact(data) || PyTuple_CheckExact(data); data = PySequence_Fast_GET_ITEM(data, 0)) {
+        if (nd == 8 || !(shape[nd++] = PySequence_Fast_GET_SIZE(data))) return -1;
+    }
+    return nd;
+}
+
+/* Every number in the order of its place, as an element of a kind where `into` is there; 0 where sizes differ or a number does not fit.
+ * `seen` has a bit for each class of number. */
+static int nested_numbers(PyObject *data, const Py_ssize_t *shape, int nd, int k, char **into, int *seen) {
+    if (!nd) {
+        *seen |= PyFloat_CheckExact(data) ? 1 : PyLong_CheckExact(data) ? 2 : PyBool_Check(data) ? 4 : 8;
+        if (!into) return 1;
+        int fits = element_of(data, k, *into);
+        *into += item_sizes[k];
+        return fits;
+    }
+    if (!(PyList_CheckExact(data) || PyTuple_CheckExact(data)) || PySequence_Fast_GET_SIZE(data) != *shape) return 0;
+    for (Py_ssize_t i = 0; i < *shape; i++)
+        if (!nested_numbers(PySequence_Fast_GET_ITEM(data, i), shape + 1, nd - 1, k, into, seen)) return 0;
+    return 1;
+}
+
+static PyObject *py_tensor(GIVEN) { /* data: numbers of one class, or whole ones and others */
+    Options o;
+    Py_ssize_t shape[8];
+    int seen = 0;
+    NONE_UNLESS(is_call(given, count, 1, &o) && PyTuple_GET_SIZE(given[0]) == 1 && PyDict_GET_SIZE(given[1]) == (o.kind >= 0)); /* dtype alone */
+    PyObject *data = argument(given[0], 0);
+    const int nd = nested_sizes(data, shape);
+    NONE_UNLESS(nd > 0 && product_of(shape, nd) <= MOST_ELEMENTS && nested_numbers(data, shape, nd, 0, NULL, &seen));
+    const int k = o.kind >= 0 ? o.kind : seen == 4 ? BOOL : seen == 2 ? I64 : default_kind();
+    NONE_UNLESS((seen < 4 || (seen == 4 && k == BOOL)) && k >= 0 && k < KINDS && (k != BOOL || seen == 4));
+    Array *r = new_array(nd, shape, k);
+    char *into = r ? r->data : NULL;
+    if (!r || nested_numbers(data, shape, nd, k, &into, &seen)) return tensor_of(r);
+    Py_DECREF(r);
+    Py_RETURN_NONE;
+}
 
 /* ---- ranges */
 typedef struct {
@@ -133,7 +174,7 @@ CLONED static void range_part(long first, long last, void *const *arguments) {
         for (long i = first; i < last; i++) ((i64 *)y)[i] = (i64)i * (i64)step + (i64)start;
 }
 
-static PyObject *py_arange(CALL) {
+static PyObject *py_arange(GIVEN) {
     Options o;
     double number[3] = {0, 0, 1};
     NONE_UNLESS(is_call(given, count, 1, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) <= 3);
@@ -182,7 +223,7 @@ CLONED static void spaced_part(long first, long last, void *const *arguments) {
         STEPS(double, pow)
 }
 
-static PyObject *spaced(CALL, int is_power) {
+static PyObject *spaced(GIVEN, int is_power) {
     Options o;
     double a, b, base = 10;
     Py_ssize_t n;
@@ -199,11 +240,11 @@ static PyObject *spaced(CALL, int is_power) {
     return tensor_of(r);
 }
 
-static PyObject *py_linspace(CALL) { return spaced(self, given, count, 0); }
-static PyObject *py_logspace(CALL) { return spaced(self, given, count, 1); }
+static PyObject *py_linspace(GIVEN) { return spaced(self, given, count, 0); }
+static PyObject *py_logspace(GIVEN) { return spaced(self, given, count, 1); }
 
 /* ---- matrices */
-static PyObject *py_eye(CALL) {
+static PyObject *py_eye(GIVEN) {
     Options o;
     Py_ssize_t shape[2];
     NONE_UNLESS(is_call(given, count, 1, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) <= 2);
@@ -222,7 +263,7 @@ static PyObject *py_eye(CALL) {
 }
 
 /* (row, column) of every place on one side of a diagonal, row by row */
-static PyObject *triangle_indices(CALL, int lower) {
+static PyObject *triangle_indices(GIVEN, int lower) {
     Options o;
     Py_ssize_t size[3] = {0, 0, 0}, all = 0;
     NONE_UNLESS(is_call(given, count, 2, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) <= 3 && (o.kind < 0 || o.kind == I64));
@@ -246,20 +287,21 @@ static PyObject *triangle_indices(CALL, int lower) {
     return tensor_of(r);
 }
 
-static PyObject *py_tril_indices(CALL) { return triangle_indices(self, given, count, 1); }
-static PyObject *py_triu_indices(CALL) { return triangle_indices(self, given, count, 0); }
+static PyObject *py_tril_indices(GIVEN) { return triangle_indices(self, given, count, 1); }
+static PyObject *py_triu_indices(GIVEN) { return triangle_indices(self, given, count, 0); }
 
 /* By the public function that each stands for. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
-    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor)"},
+    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
     {"torch.zeros", FRONT(py_zeros), NULL},
     {"torch.ones", FRONT(py_ones), NULL},
     {"Tensor.new_zeros", FRONT(py_new_zeros), NULL},
     {"Tensor.new_ones", FRONT(py_new_ones), NULL},
     {"torch.full", FRONT(py_full), NULL},
     {"Tensor.new_full", FRONT(py_new_full), NULL},
+    {"torch.tensor", FRONT(py_tensor), NULL},
     {"torch.arange", FRONT(py_arange), NULL},
     {"torch.linspace", FRONT(py_linspace), NULL},
     {"torch.logspace", FRONT(py_logspace), NULL},

@@ -4,10 +4,10 @@
  * where the call is not of that kind (another dtype, shapes that broadcast, memory that is not row-major, many elements, none, arguments
  * that are refused): the caller then runs the operator's rules, which know the rest. The loops are in native_pairs.h.
  */
-#include "native_moves.h"
+#include "native_fronts.h"
 #include <math.h>
 
-enum { LANES = 16, MOST_PAIRED = 1 << 16 };
+enum { LANES = 16, COLUMNS = 256, MOST_PAIRED = 1 << 16 };
 
 #define T float
 #define NAME(f) f##_f32
@@ -151,8 +151,82 @@ static PyObject *py_diff(PyObject *self, PyObject *args) { /* self, n, dim, prep
     return tensor_of(r);
 }
 
-static PyObject *py_renorm(PyObject *self, PyObject *args) { /* self, p, dim, maxnorm */
+/* input, spacing, dim, edge_order: a number between samples, one estimate for each dimension */
+static PyObject *py_gradient(GIVEN) {
+    static const char *const names[] = {"input", "spacing", "dim", "edge_order"};
+    PyObject *v[4];
+    Py_ssize_t order = 1;
+    double spacing = 1;
+    NONE_UNLESS(read_call(given, count, names, 1, 4, v) && (is_absent(v[1]) || real_of(v[1], &spacing)));
+    NONE_UNLESS(!v[3] || (integer_of(v[3], &order) && order == 1));
+    Array *a = bare_rows(v[0]);
+    NONE_UNLESS(a && kind(a) <= F64 && a->nd && has_elements(a) && count_of(a) <= MOST_PAIRED && (is_absent(v[2]) || PyLong_CheckExact(v[2])));
+    const int first = is_absent(v[2]) ? 0 : dim_of(v[2], a), last = is_absent(v[2]) ? a->nd - 1 : first;
+    NONE_UNLESS(first >= 0);
+    for (int d = first; d <= last; d++) NONE_UNLESS(a->shape[d] > 1);
+    PyObject *result = PyTuple_New(last - first + 1);
+    for (int d = first; result && d <= last; d++) {
+        Array *r = new_array(a->nd, a->shape, kind(a));
+        i64 inner = 1, n = a->shape[d];
+        for (int e = d + 1; e < a->nd; e++) inner *= a->shape[e];
+        if (r) {
+            BOTH(a, slopes, P(a->data), P(r->data), count_of(a) / (n * inner), n, inner, spacing);
+        }
+        PyObject *t = tensor_of(r);
+        if (t)
+            PyTuple_SET_ITEM(result, d - first, t);
+        else
+            Py_CLEAR(result);
+    }
+    return result;
+}
+
+static PyObject *py_cumulative_trapezoid(PyObject *self, PyObject *args) { /* y, dx, dim */
     Array *a = floats_of(argument(args, 0));
+    double spacing;
+    NONE_UNLESS(a && a->nd && real_of(argument(args, 1), &spacing));
+    int d = dim_of(argument(args, 2), a);
+    NONE_UNLESS(d >= 0 && a->shape[d] > 1);
+    Py_ssize_t shape[MOST_DIMS], inner = 1;
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    shape[d]--;
+    for (int e = d + 1; e < a->nd; e++) inner *= a->shape[e];
+    double *room = PyMem_Malloc(sizeof(double) * (size_t)inner);
+    Array *r = room ? new_array(a->nd, shape, kind(a)) : (Array *)PyErr_NoMemory();
+    if (r) {
+        BOTH(a, integrals, P(a->data), P(r->data), count_of(a) / (a->shape[d] * inner), a->shape[d], inner, spacing, room);
+    }
+    PyMem_Free(room);
+    return tensor_of(r);
+}
+
+/* Row-major floats, as many as there are; of four and five dimensions in no order of channels too. */
+static Array *many_floats_of(PyObject *tensor) {
+    Array *a = array_of(tensor);
+    if (!a || kind(a) > F64 || count_of(a) == 0) return NULL;
+    return (a->nd == 4 || a->nd == 5) && (a->shape[1] == 1 || a->shape[a->nd - 1] == 1) ? NULL : a;
+}
+
+typedef struct {
+    const Array *a, *b;
+    Array *r;
+    i64 outer, n, inner;
+    double limit;
+} Rows;
+
+static void shorten_rows(long first, long last, void *const *arguments) {
+    const Rows *j = arguments[0];
+    BOTH(j->a, shortened, P(j->a->data), P(j->r->data), j->outer, j->n, j->inner, j->limit, first, last);
+}
+
+static void cosine_rows(long first, long last, void *const *arguments) {
+    const Rows *j = arguments[0];
+    const i64 at = first * j->n * size_of(j->a);
+    BOTH(j->a, cosines, P(j->a->data + at), P(j->b->data + at), last - first, j->n, j->limit, P(j->r->data + first * size_of(j->a)));
+}
+
+static PyObject *py_renorm(PyObject *self, PyObject *args) { /* self, p, dim, maxnorm */
+    Array *a = many_floats_of(argument(args, 0));
     double p, most;
     NONE_UNLESS(a && a->nd > 1 && real_of(argument(args, 1), &p) && p == 2 && real_of(argument(args, 3), &most) && most >= 0);
     int d = dim_of(argument(args, 2), a);
@@ -161,7 +235,9 @@ static PyObject *py_renorm(PyObject *self, PyObject *args) { /* self, p, dim, ma
     for (int e = 0; e < d; e++) outer *= a->shape[e];
     Array *r = new_array(a->nd, a->shape, kind(a));
     if (!r) return NULL;
-    BOTH(a, shortened, P(a->data), P(r->data), outer, a->shape[d], count_of(a) / (outer * a->shape[d]), most);
+    Rows job = {a, NULL, r, outer, a->shape[d], count_of(a) / (outer * a->shape[d]), most};
+    void *const arguments[] = {&job};
+    over_parts(shorten_rows, job.n, count_of(a), arguments, a, r, NULL);
     return tensor_of(r);
 }
 
@@ -182,12 +258,14 @@ static PyObject *py_kron(PyObject *self, PyObject *args) { /* matrices, in any o
 }
 
 static PyObject *py_cosine_similarity(PyObject *self, PyObject *args) { /* x1, x2, dim, eps */
-    Array *a = floats_of(argument(args, 0)), *b = floats_of(argument(args, 1));
+    Array *a = many_floats_of(argument(args, 0)), *b = many_floats_of(argument(args, 1));
     double eps;
     NONE_UNLESS(alike(a, b) && a->nd == 2 && dim_of(argument(args, 2), a) == 1 && real_of(argument(args, 3), &eps) && eps >= 0 && eps < 1);
     Array *r = new_array(1, a->shape, kind(a));
     if (!r) return NULL;
-    BOTH(a, cosines, P(a->data), P(b->data), a->shape[0], a->shape[1], eps, P(r->data));
+    Rows job = {a, b, r, 1, a->shape[1], 1, eps};
+    void *const arguments[] = {&job};
+    over_parts(cosine_rows, a->shape[0], count_of(a), arguments, a, b, r);
     return tensor_of(r);
 }
 
@@ -249,6 +327,10 @@ static PyObject *py_nonzero(PyObject *self, PyObject *args) { /* coordinates of 
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
+    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
+    {"torch.gradient", FRONT(py_gradient), NULL},
+    {"cumulative_trapezoid.dx", py_cumulative_trapezoid, METH_O, NULL},
     {"div.Tensor_mode", py_divide, METH_O, NULL},
     {"clamp.Tensor", py_clamp, METH_O, NULL},
     {"polar.default", py_polar, METH_O, NULL},

@@ -31,14 +31,6 @@ typedef struct {
 #define IS_NAN NEVER
 #include "native_places.h"
 
-#define BY_KIND(k, call)                \
-    switch (k) {                        \
-    case F32: call(float, f32); break;  \
-    case F64: call(double, f64); break; \
-    case I64: call(i64, i64); break;    \
-    default: call(int, i32);            \
-    }
-static PyObject *memory_name;
 
 static i64 size_at(const Array *a, int d) { return d < a->nd ? a->shape[d] : 1; }
 
@@ -170,21 +162,6 @@ static Array *copy_of(const Array *a) {
     Array *r = new_array(a->nd, a->shape, kind(a));
     if (r) copy_bytes_of(r, (Array *)a, (size_t)(count_of(a) * size_of(a)));
     return r;
-}
-
-/* Whether a tensor's memory may be written while the others are read: nobody else has it, or none of them. */
-static int is_apart(PyObject *target, PyObject *const *others, int n) {
-    PyObject *ours = PyObject_GetAttr(target, memory_name);
-    int apart = ours != NULL;
-    for (int i = 0; apart && ours != Py_None && i < n; i++) {
-        PyObject *theirs = PyObject_GetAttr(others[i], memory_name);
-        apart = theirs && theirs != ours;
-        Py_XDECREF(theirs);
-    }
-    for (int i = 0; apart && i < n; i++) apart = others[i] != target;
-    Py_XDECREF(ours);
-    if (PyErr_Occurred()) PyErr_Clear();
-    return apart;
 }
 
 /* ---- many elements */
@@ -342,33 +319,37 @@ static PyObject *py_scatter_(PyObject *self, PyObject *args) { return scatter(ar
 static PyObject *py_scatter_add(PyObject *self, PyObject *args) { return scatter(args, SUM, 0); }
 static PyObject *py_scatter_add_(PyObject *self, PyObject *args) { return scatter(args, SUM, 1); }
 
-static PyObject *py_scatter_reduce(PyObject *self, PyObject *args) {
-    int how = how_of(argument(args, 4));
-    NONE_UNLESS(how > 0 && argument(args, 5) == Py_True);
-    return scatter(args, how, 0);
+/* self, dim, index, src of floats: sums by how many numbers each is of, the one that was there included */
+static PyObject *scatter_mean(PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
+    NONE_UNLESS(a && index && kind(a) <= F64 && is_small(a) && is_small(index));
+    PyObject *sums = scatter(args, SUM, 0);
+    if (!sums || sums == Py_None) return sums;
+    Array *r = array_of(sums);
+    int dim = dim_of(argument(args, 1), a);
+    i64 *at = indices(index, size_at(a, dim), 0), *counts = take_room(count_of(a)), n = count_of(a);
+    if (at && counts) {
+        positions(a, index, dim, at, at);
+        for (i64 k = 0; k < n; k++) counts[k] = 1;
+        for (i64 k = 0; k < count_of(index); k++) counts[at[k]]++;
+        if (kind(a) == F32)
+            for (i64 k = 0; k < n; k++) ((float *)r->data)[k] /= (float)counts[k];
+        else
+            for (i64 k = 0; k < n; k++) ((double *)r->data)[k] /= (double)counts[k];
+    } else
+        Py_CLEAR(sums);
+    give_room(counts);
+    give_room(at);
+    return sums ? sums : PyErr_NoMemory();
 }
 
-/* A number as an element: 0 where it does not fit the dtype as it is. */
-static int element(PyObject *value, int k, char *into) {
-    if (k == F32 || k == F64) {
-        if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value)) return 0;
-        double d = PyFloat_AsDouble(value);
-        if (d == -1 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return 0;
-        }
-        float f = (float)d;
-        if (k == F32 && f - f != 0 && d - d == 0) return 0; /* too large: the rules find the words */
-        memcpy(into, k == F32 ? (void *)&f : (void *)&d, k == F32 ? 4 : 8);
-        return 1;
-    }
-    int overflow = 0;
-    i64 v = PyLong_CheckExact(value) || (k == BOOL && PyBool_Check(value)) ? PyLong_AsLongLongAndOverflow(value, &overflow) : (overflow = 1);
-    static const i64 low[KINDS] = {0, 0, INT64_MIN, INT32_MIN, INT16_MIN, INT8_MIN, 0, 0};
-    static const i64 high[KINDS] = {0, 0, INT64_MAX, INT32_MAX, INT16_MAX, INT8_MAX, UINT8_MAX, 1};
-    if (overflow || v < low[k] || v > high[k]) return 0;
-    memcpy(into, &v, (size_t)item_sizes[k]); /* little-endian: see PyInit */
-    return 1;
+static PyObject *py_scatter_reduce(PyObject *self, PyObject *args) {
+    PyObject *word = argument(args, 4);
+    int how = how_of(word);
+    NONE_UNLESS(argument(args, 5) == Py_True);
+    if (PyUnicode_Check(word) && !PyUnicode_CompareWithASCIIString(word, "mean")) return scatter_mean(args);
+    NONE_UNLESS(how > 0);
+    return scatter(args, how, 0);
 }
 
 static PyObject *py_scatter_value(PyObject *self, PyObject *args) {
@@ -506,38 +487,6 @@ static PyObject *py_index_reduce(PyObject *self, PyObject *args) {
     int how = how_of(argument(args, 4));
     NONE_UNLESS(how > SUM && argument(args, 5) == Py_True);
     return blocks(args, how, 0);
-}
-
-/* self, mask, source: elements of `source` in their order where the mask is */
-static PyObject *py_masked_scatter(PyObject *self, PyObject *args) {
-    Array *a = array_of(argument(args, 0)), *mask = array_of(argument(args, 1)), *src = array_of(argument(args, 2));
-    NONE_UNLESS(a && mask && src && has_elements(a) && kind(mask) == BOOL && kind(a) == kind(src) && a->nd == mask->nd);
-    NONE_UNLESS(!a->nd || !memcmp(a->shape, mask->shape, sizeof(*a->shape) * (size_t)a->nd));
-    i64 n = count_of(a), wanted = 0;
-    int size = size_of(a);
-    for (i64 k = 0; k < n; k++) wanted += mask->data[k] != 0;
-    NONE_UNLESS(wanted <= count_of(src));
-    Array *r = new_array(a->nd, a->shape, kind(a));
-#define SPREAD(type)                                                                  \
-    {                                                                                 \
-        const type *x = (const type *)a->data, *from = (const type *)src->data;       \
-        type *y = (type *)r->data;                                                    \
-        for (i64 k = 0, at = 0; k < n; k++) {                                         \
-            int set = mask->data[k] != 0;                                             \
-            y[k] = *(set ? from + at : x + k);                                        \
-            at += set;                                                                \
-        }                                                                             \
-    }
-    if (r && size == 4)
-        SPREAD(int)
-    else if (r && size == 8)
-        SPREAD(i64)
-    else if (r && size == 2)
-        SPREAD(short)
-    else if (r)
-        SPREAD(char)
-#undef SPREAD
-    return tensor_of(r);
 }
 
 /* self, src, size, stride, storage_offset: within the elements of a row-major tensor */
@@ -807,7 +756,6 @@ static PyMethodDef methods[] = {
     {"index_add_.default", py_index_add_, METH_O, NULL},
     {"index_fill.int_Scalar", py_index_fill, METH_O, NULL},
     {"index_reduce.default", py_index_reduce, METH_O, NULL},
-    {"masked_scatter.default", py_masked_scatter, METH_O, NULL},
     {"as_strided_scatter.default", py_as_strided_scatter, METH_O, NULL},
     {"take.default", py_take, METH_O, NULL},
     {"zeros_like.default", py_zeros_like, METH_O, NULL},
@@ -822,14 +770,4 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_places", "See core.small.", -1, methods, NULL, NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit__places(void) {
-    const int one = 1;
-    if (!*(const char *)&one) {
-        PyErr_SetString(PyExc_ImportError, "numbers are written as little-endian bytes");
-        return NULL;
-    }
-    memory_name = PyUnicode_InternFromString("_memory");
-    return memory_name ? PyModule_Create(&module) : NULL;
-}
+MODULE(_places)

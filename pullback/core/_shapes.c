@@ -1,10 +1,10 @@
 /* Operators that move elements, in C: joined, turned, padded, laid on a diagonal. Many elements are moved by threads, without the GIL.
  *
- * In: the canonical arguments of an operator, as a tuple. Out: its result as a row-major tensor, nothing recorded; or None where the call
- * is not of that kind (another dtype, no elements, more than memory has, arguments that are refused, an order of memory that a result would keep): the
+ * In: the canonical arguments of an operator as a tuple, or those of a public function as they are spelled (native_fronts.h). Out: its
+ * result as a row-major tensor, nothing recorded; or None where the call is not of that kind (another dtype, no elements, more than memory has, arguments that are refused, an order of memory that a result would keep): the
  * caller then runs the operator's rules, which know the rest.
  */
-#include "native_moves.h"
+#include "native_fronts.h"
 
 enum { MOST_MOVED = 1 << 28, MOST_JOINED = 64 };
 
@@ -157,6 +157,54 @@ static PyObject *py_block_diag(PyObject *self, PyObject *args) {
         Array *a = strided_of(PySequence_Fast_GET_ITEM(tensors, i));
         copy_block(at, r->strides, a->data, a->strides, a->shape, 2, item_sizes[k]); /* with the GIL: the list stays as it is */
         at += a->shape[0] * r->strides[0] + a->shape[1] * r->strides[1];
+    }
+    return tensor_of(r);
+}
+
+/* ---- repeated */
+/* input, repeats, dim: each slice as often as a number says, all elements in a row without a dimension */
+static PyObject *py_repeat_interleave(GIVEN) {
+    static const char *const names[] = {"input", "repeats", "dim", "output_size"};
+    PyObject *v[4];
+    Py_ssize_t times, shape[MOST_DIMS];
+    NONE_UNLESS(read_call(given, count, names, 3, 4, v) && v[1] && is_absent(v[3]) && integer_of(v[1], &times) && times > 0);
+    Array *a = bare_array(v[0]);
+    NONE_UNLESS(a && is_row_major(a) && is_moved(a) && times <= MOST_MOVED / count_of(a) && (is_absent(v[2]) || a->nd));
+    const int flat = is_absent(v[2]), dim = flat ? 0 : dim_of(v[2], a), nd = flat ? 1 : a->nd, size = size_of(a);
+    NONE_UNLESS(dim >= 0);
+    Py_ssize_t outer = 1, inner = 1, n = flat ? count_of(a) : a->shape[dim];
+    for (int d = 0; !flat && d < a->nd; d++) {
+        shape[d] = a->shape[d];
+        if (d != dim) *(d < dim ? &outer : &inner) *= a->shape[d];
+    }
+    shape[dim] = n * times;
+    Array *r = new_array(nd, shape, kind(a));
+    if (!r) return NULL;
+    const Py_ssize_t block = inner * size, all[3] = {outer * n, times, inner}, to[3] = {times * block, block, size}, from[3] = {block, 0, size};
+    copy_block_of(r->data, to, a->data, from, all, 3, size, a, r);
+    return tensor_of(r);
+}
+
+/* tensors...: every combination of one element of each vector */
+static PyObject *py_cartesian_prod(GIVEN) {
+    NONE_UNLESS(count == 2 && PyTuple_CheckExact(given[0]) && PyDict_CheckExact(given[1]) && !PyDict_GET_SIZE(given[1]));
+    const Py_ssize_t many = PyTuple_GET_SIZE(given[0]);
+    NONE_UNLESS(many > 1 && many <= 16);
+    Array *parts[16];
+    Py_ssize_t shape[2] = {1, many};
+    for (int i = 0; i < many; i++) {
+        Array *a = parts[i] = bare_array(argument(given[0], i));
+        NONE_UNLESS(a && a->nd == 1 && a->shape[0] > 0 && kind(a) == kind(parts[0]) && a->shape[0] <= MOST_MOVED / many / shape[0]);
+        shape[0] *= a->shape[0];
+    }
+    const int size = size_of(parts[0]);
+    Array *r = new_array(2, shape, kind(parts[0]));
+    Py_ssize_t before = 1, after = shape[0];
+    for (int i = 0; r && i < many; i++) {
+        const Py_ssize_t n = parts[i]->shape[0], all[3] = {before, n, after / n}, row = many * size;
+        const Py_ssize_t to[3] = {after * row, all[2] * row, row}, from[3] = {0, parts[i]->strides[0], 0};
+        copy_block(r->data + i * size, to, parts[i]->data, from, all, 3, size);
+        before *= n, after /= n;
     }
     return tensor_of(r);
 }
@@ -484,12 +532,16 @@ static PyObject *py_complex(PyObject *self, PyObject *args) {
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
+    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
     {"cat.default", py_cat, METH_O, NULL},
     {"stack.default", py_stack, METH_O, NULL},
     {"hstack.default", py_hstack, METH_O, NULL},
     {"vstack.default", py_vstack, METH_O, NULL},
     {"column_stack.default", py_column_stack, METH_O, NULL},
     {"block_diag.list", py_block_diag, METH_O, NULL},
+    {"torch.repeat_interleave", FRONT(py_repeat_interleave), NULL},
+    {"Tensor.repeat_interleave", FRONT(py_repeat_interleave), NULL},
+    {"torch.cartesian_prod", FRONT(py_cartesian_prod), NULL},
     {"flip.default", py_flip, METH_O, NULL},
     {"roll.default", py_roll, METH_O, NULL},
     {"channel_shuffle.default", py_channel_shuffle, METH_O, NULL},

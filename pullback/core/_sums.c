@@ -1,4 +1,4 @@
-/* Sums, means, running sums, products with vectors and distances in C, for calls so small that what surrounds a loop counts.
+/* Sums, means, running sums and products with vectors in C, for calls so small that what surrounds a loop counts.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its result as a row-major tensor, nothing recorded; or None where the call
  * is not of that kind (another dtype, an order of memory that loops do not take, many elements, none, arguments that are refused): the
@@ -184,6 +184,54 @@ static PyObject *py_mean_dim(PyObject *self, PyObject *args) { return summed(arg
 static PyObject *py_mean(PyObject *self, PyObject *args) { return summed(args, -1, -1, 1, 1, 0); }
 static PyObject *py_nansum(PyObject *self, PyObject *args) { return summed(args, 1, 2, 3, 0, 1); }
 
+/* Sums of what is not NaN by how many there are. */
+static PyObject *py_nanmean(PyObject *self, PyObject *args) {
+    Array *a = strided_of(argument(args, 0));
+    int reduced[MOST_DIMS];
+    Shape s;
+    NONE_UNLESS(a && kind(a) <= F64 && is_summed(a) && marked(argument(args, 1), a->nd, reduced) && run_of(a, reduced, &s));
+    PyObject *sums = py_nansum(self, args);
+    if (!sums || sums == Py_None) return sums;
+    Array *r = strided_of(sums);
+    for (i64 o = 0; o < s.outer; o++)
+        for (i64 i = 0; i < s.inner; i++) {
+            const i64 first = o * s.n * s.inner + i, at = o * s.inner + i;
+            i64 many = 0;
+            for (i64 k = 0; k < s.n; k++)
+                many += kind(a) == F32 ? !REAL_NAN(((const float *)a->data)[first + k * s.inner]) : !REAL_NAN(((const double *)a->data)[first + k * s.inner]);
+            if (kind(a) == F32)
+                ((float *)r->data)[at] /= (float)many;
+            else
+                ((double *)r->data)[at] /= (double)many;
+        }
+    return sums;
+}
+
+/* self, size: sums over what was broadcast, of sizes as many as the array has */
+static PyObject *py_sum_to_size(PyObject *self, PyObject *args) {
+    Array *a = strided_of(argument(args, 0));
+    Py_ssize_t size[MOST_DIMS], dims[MOST_DIMS];
+    int nd = a ? integers_of(argument(args, 1), size, MOST_DIMS) : -1, many = 0;
+    NONE_UNLESS(a && nd == a->nd && nd > 0);
+    for (int d = 0; d < nd; d++) {
+        NONE_UNLESS(size[d] == 1 || size[d] == a->shape[d]);
+        if (size[d] == 1 && a->shape[d] != 1) dims[many++] = d;
+    }
+    NONE_UNLESS(many); /* else the tensor itself */
+    PyObject *summed = PyTuple_New(many);
+    for (int i = 0; summed && i < many; i++) {
+        PyObject *d = PyLong_FromSsize_t(dims[i]);
+        if (d)
+            PyTuple_SET_ITEM(summed, i, d);
+        else
+            Py_CLEAR(summed);
+    }
+    PyObject *given = summed ? PyTuple_Pack(4, argument(args, 0), summed, Py_True, Py_None) : NULL, *result = given ? py_sum_dim(self, given) : NULL;
+    Py_XDECREF(given);
+    Py_XDECREF(summed);
+    return result;
+}
+
 static PyObject *py_cumsum(PyObject *self, PyObject *args) { /* self, dim, dtype */
     Array *a = array_of(argument(args, 0));
     NONE_UNLESS(a && takes(a) && is_summed(a) && argument(args, 2) == Py_None && a->nd);
@@ -242,16 +290,6 @@ static PyObject *py_dot(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
-static int factor_of(PyObject *value, double *into) {
-    if (!PyLong_CheckExact(value) && !PyFloat_CheckExact(value)) return 0;
-    *into = PyFloat_AsDouble(value);
-    if (*into == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return 0;
-    }
-    return 1;
-}
-
 static PyObject *with_vector(const Array *m, const Array *v, const Array *y, double alpha, double beta) {
     NONE_UNLESS(m && v && kind(m) == kind(v) && m->shape[1] == v->shape[0]);
     NONE_UNLESS(!y || (kind(y) == kind(m) && y->nd == 1 && y->shape[0] == m->shape[0]));
@@ -271,7 +309,7 @@ static PyObject *py_mv(PyObject *self, PyObject *args) { return with_vector(floa
 static PyObject *py_addmv(PyObject *self, PyObject *args) { /* self, mat, vec, beta, alpha */
     Array *y = floats_of(argument(args, 0), 1);
     double alpha, beta;
-    NONE_UNLESS(y && factor_of(argument(args, 3), &beta) && factor_of(argument(args, 4), &alpha));
+    NONE_UNLESS(y && real_of(argument(args, 3), &beta) && real_of(argument(args, 4), &alpha));
     return with_vector(floats_of(argument(args, 1), 2), floats_of(argument(args, 2), 1), y, alpha, beta);
 }
 
@@ -313,7 +351,7 @@ static Array *any_floats_of(PyObject *tensor, int nd) {
 static PyObject *py_addr(PyObject *self, PyObject *args) { /* self, vec1, vec2, beta, alpha */
     Array *y = any_floats_of(argument(args, 0), 2), *u = any_floats_of(argument(args, 1), 1), *v = any_floats_of(argument(args, 2), 1);
     double alpha, beta;
-    NONE_UNLESS(y && u && v && kind(y) == kind(u) && kind(u) == kind(v) && factor_of(argument(args, 3), &beta) && factor_of(argument(args, 4), &alpha));
+    NONE_UNLESS(y && u && v && kind(y) == kind(u) && kind(u) == kind(v) && real_of(argument(args, 3), &beta) && real_of(argument(args, 4), &alpha));
     NONE_UNLESS(y->shape[0] == u->shape[0] && y->shape[1] == v->shape[0]);
     return outer(u, v, y, alpha, beta);
 }
@@ -337,29 +375,6 @@ static PyObject *py_inner(PyObject *self, PyObject *args) { /* two matrices of f
     return tensor_of(r);
 }
 
-/* ---- distances */
-static int order_of(PyObject *value, int *into) {
-    double p;
-    if (!factor_of(value, &p) || !(p == 0 || p == 1 || p == 2 || (isinf(p) && p > 0))) return 0;
-    *into = isinf(p) ? -1 : (int)p;
-    return 1;
-}
-
-static PyObject *py_pdist(PyObject *self, PyObject *args) { /* self, p */
-    Array *x = floats_of(argument(args, 0), 2);
-    int order;
-    /* How many elements differ is the kernel's to say: a difference that is NaN is none that counts. */
-    NONE_UNLESS(x && x->shape[0] > 1 && x->shape[0] <= 512 && order_of(argument(args, 1), &order) && order);
-    Py_ssize_t n = x->shape[0], shape[1] = {n * (n - 1) / 2};
-    Array *r = new_array(1, shape, kind(x));
-    if (!r) return NULL;
-    if (kind(x) == F32)
-        distances_f32((const float *)x->data, NULL, n, n, x->shape[1], order, (float *)r->data);
-    else
-        distances_f64((const double *)x->data, NULL, n, n, x->shape[1], order, (double *)r->data);
-    return tensor_of(r);
-}
-
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
@@ -370,6 +385,8 @@ static PyMethodDef methods[] = {
     {"mean.dim", py_mean_dim, METH_O, NULL},
     {"mean.default", py_mean, METH_O, NULL},
     {"nansum.default", py_nansum, METH_O, NULL},
+    {"nanmean.default", py_nanmean, METH_O, NULL},
+    {"sum_to_size.default", py_sum_to_size, METH_O, NULL},
     {"cumsum.default", py_cumsum, METH_O, NULL},
     {"trace.default", py_trace, METH_O, NULL},
     {"dot.default", py_dot, METH_O, NULL},
@@ -379,7 +396,6 @@ static PyMethodDef methods[] = {
     {"addr.default", py_addr, METH_O, NULL},
     {"outer.default", py_outer, METH_O, NULL},
     {"inner.default", py_inner, METH_O, NULL},
-    {"_pdist_forward.default", py_pdist, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -41,7 +41,7 @@ typedef long long i64;
 #define REAL_NAN(v) ((v) != (v))
 
 static PyTypeObject *array_type;
-static PyObject *make_tensor, *array_name, *counter_name, *dtype_of[ALL_KINDS];
+static PyObject *make_tensor, *array_name, *counter_name, *memory_name, *dtype_of[ALL_KINDS];
 static int number_of[ALL_KINDS], kind_of[MOST_NUMBERS];
 static const int item_sizes[ALL_KINDS] = {4, 8, 8, 4, 2, 1, 1, 1, 8, 16};
 static PyObject *(*array_new)(PyTypeObject *, int, const Py_ssize_t *, int, const Py_ssize_t *, void *, int, int, PyObject *);
@@ -66,7 +66,8 @@ static PyObject *use_arrays(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &array_type, &PyList_Type, &known, &make_tensor) || load_array_functions()) return NULL;
     array_name = PyUnicode_InternFromString("_array");
     counter_name = PyUnicode_InternFromString("_counter");
-    if (!array_name || !counter_name) return NULL;
+    memory_name = PyUnicode_InternFromString("_memory");
+    if (!array_name || !counter_name || !memory_name) return NULL;
     for (int i = 0; i < MOST_NUMBERS; i++) kind_of[i] = -1;
     if (PyList_GET_SIZE(known) != ALL_KINDS) return PyErr_Format(PyExc_ValueError, "use_arrays: expected %d dtypes", ALL_KINDS);
     for (int k = 0; k < ALL_KINDS; k++) {
@@ -139,6 +140,21 @@ static inline PyObject *written(PyObject *target) {
     int failed = !next || PyList_SetItem(counter, 0, next);
     Py_XDECREF(counter);
     return failed ? NULL : Py_NewRef(target);
+}
+
+/* Whether a tensor's memory may be written while the others are read: nobody else has it, or none of them. */
+static inline int is_apart(PyObject *target, PyObject *const *others, int n) {
+    PyObject *ours = PyObject_GetAttr(target, memory_name);
+    int apart = ours != NULL;
+    for (int i = 0; apart && ours != Py_None && i < n; i++) {
+        PyObject *theirs = PyObject_GetAttr(others[i], memory_name);
+        apart = theirs && theirs != ours;
+        Py_XDECREF(theirs);
+    }
+    for (int i = 0; apart && i < n; i++) apart = others[i] != target;
+    Py_XDECREF(ours);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return apart;
 }
 
 /* ---- large work: without the GIL, by the threads of native_pool.h */

@@ -112,6 +112,61 @@ CLONED_WIDE static double NAME(loss_sum)(const T *x, const T *y, i64 n, int is_s
     return sum;
 }
 
+/* The sum of cross entropies of probabilities, each formed in the elements' dtype; -1 where one is none. */
+static double NAME(probability_sum)(const T *x, const T *y, i64 n) {
+    double sum = 0;
+    for (i64 k = 0; k < n; k++) {
+        if (!(x[k] >= 0 && x[k] <= 1 && y[k] >= 0 && y[k] <= 1)) return -1;
+        const T no = LOG1P(-x[k]), yes = LOG(x[k]);
+        sum += (double)((y[k] - 1) * (no < -100 ? -100 : no) - y[k] * (yes < -100 ? -100 : yes));
+    }
+    return sum;
+}
+
+/* The sum of distances of pairs that belong together (1), and of margins to those that do not (-1); both where it is neither. */
+static double NAME(hinge_sum)(const T *x, const T *y, i64 n, T margin) {
+    double sum = 0;
+    for (i64 k = 0; k < n; k++) {
+        const T apart = margin - x[k], left = apart < 0 ? 0 : apart;
+        sum += (double)((y[k] != 1 ? left : 0) + (y[k] != -1 ? x[k] : 0));
+    }
+    return sum;
+}
+
+/* The sum of minus the logarithms of what the softmax of each row gives the wanted class. */
+CLONED_WIDE static double NAME(entropy_sum)(const T *x, const i64 *wanted, i64 rows, i64 classes) {
+    double sum = 0;
+    const i64 whole = classes / LANES * LANES;
+    for (i64 r = 0; r < rows; r++, x += classes) {
+        T tops[LANES], top = x[0];
+        double lanes[LANES] = {0}, total = 0;
+        for (int l = 0; l < LANES; l++) tops[l] = top;
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) tops[l] = x[k + l] > tops[l] ? x[k + l] : tops[l];
+        for (i64 k = whole; k < classes; k++) top = x[k] > top ? x[k] : top;
+        for (int l = 0; l < LANES; l++) top = tops[l] > top ? tops[l] : top;
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) lanes[l] += (double)EXP(x[k + l] - top);
+        for (i64 k = whole; k < classes; k++) total += (double)EXP(x[k] - top);
+        for (int l = 0; l < LANES; l++) total += lanes[l];
+        sum += (double)(T)(log(total) - (double)(x[wanted[r]] - top));
+    }
+    return sum;
+}
+
+/* (samples, channels, n): each element by a power of the mean of squares of `size` channels around it. */
+static void NAME(response_norm)(const T *x, T *y, i64 samples, i64 channels, i64 n, i64 size, T alpha, T beta, T k) {
+    for (i64 s = 0; s < samples; s++, x += channels * n, y += channels * n)
+        for (i64 c = 0; c < channels; c++) {
+            const i64 first = c - size / 2 < 0 ? 0 : c - size / 2, end = c - size / 2 + size > channels ? channels : c - size / 2 + size;
+            for (i64 i = 0; i < n; i++) {
+                T sum = 0;
+                for (i64 d = first; d < end; d++) sum += x[d * n + i] * x[d * n + i];
+                y[c * n + i] = x[c * n + i] / POW(sum / (T)size * alpha + k, beta);
+            }
+        }
+}
+
 /* (rows, classes): the margins that other classes come within, of one wanted class. */
 static void NAME(margins)(const T *x, const i64 *wanted, i64 rows, i64 classes, int p, double margin, const T *weight, double *losses) {
     for (i64 r = 0; r < rows; r++, x += classes) {
@@ -190,3 +245,6 @@ static void NAME(cross)(const T *x, const T *z, T *y, i64 outer, i64 inner, cons
 #undef T
 #undef NAME
 #undef EXP
+#undef LOG
+#undef LOG1P
+#undef POW

@@ -5,6 +5,15 @@
 #define NONE_UNLESS(condition) \
     if (!(condition)) Py_RETURN_NONE
 
+/* One call of a loop that there is for floats and for integers of four and eight bytes. */
+#define BY_KIND(k, call)                \
+    switch (k) {                        \
+    case F32: call(float, f32); break;  \
+    case F64: call(double, f64); break; \
+    case I64: call(i64, i64); break;    \
+    default: call(int, i32);            \
+    }
+
 /* The integers of a tuple, or -1 where it is not one of at most `most` small ones. */
 static inline int integers_of(PyObject *value, Py_ssize_t *into, int most) {
     if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > most) return -1;
@@ -27,6 +36,32 @@ static inline int integer_of(PyObject *value, Py_ssize_t *into) {
     int n = one ? integers_of(one, into, 1) : -1;
     Py_XDECREF(one);
     return n == 1;
+}
+
+/* A number as an element: 0 where it does not fit the dtype as it is. */
+static inline int element(PyObject *value, int k, char *into) {
+    if (k == F32 || k == F64) {
+        if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value)) return 0;
+        double d = PyFloat_AsDouble(value);
+        if (d == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return 0;
+        }
+        float f = (float)d;
+        if (k == F32 && f - f != 0 && d - d == 0) return 0; /* too large: the rules find the words */
+        memcpy(into, k == F32 ? (void *)&f : (void *)&d, k == F32 ? 4 : 8);
+        return 1;
+    }
+    int overflow = 0;
+    i64 v = PyLong_CheckExact(value) || (k == BOOL && PyBool_Check(value)) ? PyLong_AsLongLongAndOverflow(value, &overflow) : (overflow = 1);
+    static const i64 low[KINDS] = {0, 0, INT64_MIN, INT32_MIN, INT16_MIN, INT8_MIN, 0, 0};
+    static const i64 high[KINDS] = {0, 0, INT64_MAX, INT32_MAX, INT16_MAX, INT8_MAX, UINT8_MAX, 1};
+    if (overflow || v < low[k] || v > high[k]) return 0;
+    const int size = item_sizes[k], word = (int)v;
+    const short half = (short)v;
+    const char byte = (char)v;
+    memcpy(into, size == 8 ? (const void *)&v : size == 4 ? (const void *)&word : size == 2 ? (const void *)&half : (const void *)&byte, (size_t)size);
+    return 1;
 }
 
 /* memcpy, but for what some processors copy ten times slower by their string instruction: a target a little after its source, but for pages. */

@@ -91,33 +91,6 @@ CLONED static void NAME(row_products)(const T *x, const T *y, i64 rows, i64 colu
     for (i64 i = 0; i < rows; i++)
         for (i64 j = 0; j < columns; j++) r[i * columns + j] = (T)NAME(dot)(x + i * n, y + j * n, n);
 }
-
-/* The distances of rows of x from rows of y (from later rows of x where there is no y), of order 0, 1, 2 or infinity (-1). */
-static inline __attribute__((always_inline)) T NAME(distance)(const T *x, const T *y, i64 n, int order) {
-    double sum = 0;
-    if (order == 2) {
-        double lanes[LANES] = {0};
-        i64 whole = n / LANES * LANES;
-        for (i64 k = 0; k < whole; k += LANES)
-            for (int l = 0; l < LANES; l++) {
-                double d = (double)(T)(x[k + l] - y[k + l]);
-                lanes[l] += d * d;
-            }
-        for (i64 k = whole; k < n; k++) sum += (double)(T)(x[k] - y[k]) * (double)(T)(x[k] - y[k]);
-        for (int l = 0; l < LANES; l++) sum += lanes[l];
-        return (T)sqrt(sum);
-    }
-    for (i64 k = 0; k < n; k++) {
-        double d = fabs((double)(T)(x[k] - y[k]));
-        sum = order == 1 ? sum + d : order == 0 ? sum + (d != 0) : d > sum || d != d ? d : sum;
-    }
-    return (T)sum;
-}
-
-CLONED static void NAME(distances)(const T *x, const T *y, i64 rows, i64 columns, i64 n, int order, T *r) {
-    for (i64 i = 0; i < rows; i++)
-        for (i64 j = y ? 0 : i + 1; j < (y ? columns : rows); j++) *r++ = NAME(distance)(x + i * n, (y ? y : x) + j * n, n, order);
-}
 #undef FLOATING
 #endif
 

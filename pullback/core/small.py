@@ -20,6 +20,7 @@ from . import dtype as dtypes
 from .arrays import keep_freed_memory
 from .extension import extension
 from .modes import ambient, process
+from .node import UNTRACKED_VIEW
 from .objects import make_view
 from .tensor import Tensor, make_tensor
 from .threads import native_pool, thread_count
@@ -41,9 +42,21 @@ def threads_for_large() -> int:
     return thread_count()
 
 
-_PUBLIC = ("torch.", "Tensor.")
+def in_turn(first: Callable, second: Callable) -> Callable:
+    """A function that asks the second where the first gives None: two modules compute calls of one operator."""
+    if (calls := extension("_calls")) is not None:
+        return calls.in_turn(first, second)
+
+    def run(args: tuple):
+        out = first(args)
+        return second(args) if out is None else out
+
+    return run
+
+
+_PUBLIC = ("torch.", "Tensor.", "nn.functional.")
 for _name in (
-    "_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
+    "_along", "_places", "_picks", "_shapes", "_chains", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
     "_counts", "_blocks", "_halves",
 ):  # fmt: skip
     _module = extension(_name)
@@ -62,10 +75,12 @@ for _name in (
         if hasattr(_module, "use_bfloat16"):
             _module.use_bfloat16(np.dtype(dtypes.bfloat16.numpy).num, dtypes.bfloat16, process)
         if hasattr(_module, "use_process"):
-            _module.use_process(process, devices.cpu, Tensor)
+            _module.use_process(process, devices.cpu, Tensor, ambient, UNTRACKED_VIEW)
         if _name == "_views":
             _module.use_views(make_view, ambient)
             view_of = _module.bind
         for _key, _function in vars(_module).items():
-            if "." in _key:
-                (fronts if _key.startswith(_PUBLIC) else table)[_key] = _function
+            if _key.startswith(_PUBLIC):
+                fronts[_key] = _function
+            elif "." in _key:
+                table[_key] = in_turn(_function, table[_key]) if _key in table else _function

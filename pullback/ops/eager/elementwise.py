@@ -290,8 +290,8 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
 
 def _inplace_kernel_lines(call: Call, checks: list[str]) -> list[str]:
     first, same = _alike(call)
-    if first != call.tensors[0]:
-        return []
+    if first != call.tensors[0] or call.op.inplace is not None and call.op.inplace.native is not None:
+        return []  # the last plain case asks a function in C
     small = block(
         f"if {all_of(_writable(call.tensors, 'DIRECT_KERNEL'), *same)}:",
         *checks,

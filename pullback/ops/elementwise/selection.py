@@ -267,7 +267,7 @@ def where(condition: Tensor, x, y) -> Tensor:
     return where_op.function(condition, x, y)
 
 
-@front("torch.where")
+@front("torch.where", past=("where.self",))
 def where_front(condition, input=None, other=None, *, self=None, out: Tensor | None = None):
     """Elements of `input` where the condition holds, of `other` elsewhere; alone, where the condition holds."""
     input = self if input is None else input
@@ -276,7 +276,7 @@ def where_front(condition, input=None, other=None, *, self=None, out: Tensor | N
     return where_op.function(condition, input, other, out=out)
 
 
-@front("Tensor.where")
+@front("Tensor.where", past=("where.self",))
 def where_method(input: Tensor, condition: Tensor, other) -> Tensor:
     """Elements of this tensor where the condition holds, of `other` elsewhere."""
     return where_op.function(condition, input, other)

@@ -12,6 +12,7 @@ from ...core.dtype import by_numpy
 from ...core.geometry import wrap_dim
 from ...core.layers import above
 from ...core.tensor import META, Tensor, wrap_dim_of_scalar
+from ..eager.functions import ANY
 from ..eager.straight import CheckedKernelCase
 from ..family.base import array_of, composite, operator
 from ..family.batching import batch_first
@@ -102,7 +103,7 @@ gather = operator(
 )
 
 
-@front("torch.take_along_dim", "Tensor.take_along_dim")
+@front("torch.take_along_dim", "Tensor.take_along_dim", past=(ANY,))
 def take_along_dim(input, indices, dim=None, *, out=None) -> Tensor:
     """Elements along a dimension, `indices` broadcast against the rest; all elements in a row without a dimension."""
     if dim is None:

@@ -11,6 +11,7 @@ from ...core import dtype as dtypes
 from ...core.dtype import by_numpy
 from ...core.geometry import broadcast_shapes
 from ...core.tensor import Tensor, wrap
+from ..eager.functions import ANY
 from ..eager.straight import CheckedKernelCase
 from ..family.base import Family, composite, operator
 from ..family.batching import batch_first
@@ -178,7 +179,7 @@ masked_scatter_ = operator(
 )
 
 
-@front("torch.masked_scatter", "Tensor.masked_scatter")
+@front("torch.masked_scatter", "Tensor.masked_scatter", past=("masked_scatter.default", "expand.default"))
 def masked_scatter(input, mask, source) -> Tensor:
     """A copy with the elements where `mask` is true replaced, in order, by those of `source`."""
     shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))
@@ -282,7 +283,7 @@ nonzero_static = operator(
 )
 
 
-@front("torch.unravel_index")
+@front("torch.unravel_index", past=(ANY,))
 def unravel_index(indices, shape) -> tuple:
     """Flat places as coordinates in `shape`."""
     if isinstance(shape, int):

@@ -10,6 +10,7 @@ import warnings
 from ...core.geometry import wrap_dims
 from ...core.promotion import result_type
 from ...core.tensor import Tensor
+from ..eager.functions import ANY
 from ..elementwise.arithmetic import conj
 from ..family.base import composite
 from ..family.contraction import contraction
@@ -154,7 +155,7 @@ def _drop_broadcast(self, other, dims_self, dims_other):
     return self, other
 
 
-@front("torch.tensordot")
+@front("torch.tensordot", past=(ANY,))
 def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor:
     """Contract `dims` dimensions (the last of `a` with the first of `b`), or the two lists of dimensions given."""
     if isinstance(dims, Tensor):

@@ -19,7 +19,7 @@ from ...core.size import Size
 from ...core.storage import StorageBase, UntypedStorage, storage_of
 from ...core.symbolic import concrete, symbolic
 from ...core.tensor import FAKE, LAYOUTS, SPARSE, Tensor, set_requires_grad, wrap, wrap_meta
-from ..eager.functions import bypassing
+from ..eager.functions import ANY, bypassing
 from ..shape.views import alias as alias_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -188,7 +188,7 @@ def _place(array, d: dtype, device) -> Tensor:
     return wrap(to_device(array, device) if device.keys else array, d, device)
 
 
-@front("torch.tensor")
+@front("torch.tensor", past=(ANY,))
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False, names=None) -> Tensor:
     """A new leaf tensor that copies `data`."""
     if dtype is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
+from ..eager.functions import ANY
 from ..eager.rows import export_layer_norm
 from ..elementwise.division import div
 from ..family.base import composite, operator
@@ -298,7 +299,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     return div(input, length.expand_as(input), out=out)
 
 
-@front("nn.functional.local_response_norm")
+@front("nn.functional.local_response_norm", past=(ANY,))
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Division by a power of the mean of squares over neighbouring channels."""
     if input.ndim < 3:

@@ -11,6 +11,7 @@ from ...core import dtype as dtypes
 from ...core import native
 from ...core.geometry import wrap_dim, wrap_dims
 from ...core.tensor import Tensor, wrap_dim_of_scalar
+from ..eager.functions import ANY
 from ..elementwise.arithmetic import conj
 from ..family.along import along
 from ..family.base import composite, operator
@@ -324,7 +325,7 @@ def _edges(f, step, order: int, dim: int, low: bool):
     sign = 1 if low else -1
     h1 = step(0 if low else n - 2)
     if order == 1:
-        return sign * (at(1) - at(0)) / h1
+        return (at(1) - at(0) if low else at(0) - at(1)) / h1
     h2 = step(1 if low else n - 3)
     a = -(2 * h1 + h2) / (h1 * (h1 + h2))
     b = (h1 + h2) / (h1 * h2)
@@ -388,7 +389,7 @@ def _check_gradient(input: Tensor, spacing, dims: tuple, edge_order: int) -> Non
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
 
 
-@front("torch.gradient")
+@front("torch.gradient", past=(ANY,))
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
     """Estimates of the derivative of samples along dimensions, by central differences."""
     if not isinstance(spacing, (int, float, complex, tuple, list)) and spacing is not None:

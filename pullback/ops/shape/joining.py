@@ -429,7 +429,7 @@ def meshgrid(*tensors, indexing: str | None = None):
     return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
 
 
-@front("torch.cartesian_prod")
+@front("torch.cartesian_prod", past=(ANY,))
 def cartesian_prod(*tensors) -> Tensor:
     """All combinations of one element of each vector."""
     tensors = _flat_list(tensors)

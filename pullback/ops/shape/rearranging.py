@@ -234,7 +234,7 @@ repeat_places = operator(
 )
 
 
-@front("torch.repeat_interleave", "Tensor.repeat_interleave")
+@front("torch.repeat_interleave", "Tensor.repeat_interleave", past=(ANY,))
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None) -> Tensor:
     """Each element (or slice along `dim`) repeated; with `input` alone, the places that its counts name."""
     if repeats is None:
