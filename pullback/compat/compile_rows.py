@@ -96,6 +96,7 @@ ROWS: dict[str, dict[str, str]] = {
         "detect_fake_mode": "pullback.capture.fake.mode:detect_fake_mode",
         "set_locals_to_steal": "pullback.capture.front.boxing:set_locals_to_steal",
         "same": "pullback.testing.comparison:same",
+        "clone_input": "pullback.compat.dynamo_names:clone_input",
         "clone_inputs": "pullback.compat.dynamo_names:clone_inputs",
         **{
             name: f"pullback.capture.front.metrics:{name}"

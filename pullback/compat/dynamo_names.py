@@ -70,17 +70,18 @@ def clone_inputs(example_inputs: Any) -> Any:
     if isinstance(example_inputs, dict):
         result = copy.copy(example_inputs)
         for key, value in result.items():
-            result[key] = _cloned(value) if isinstance(value, Tensor) else clone_inputs(value)
+            result[key] = clone_input(value) if isinstance(value, Tensor) else clone_inputs(value)
         return result
     if isinstance(example_inputs, (list, tuple)):
-        return [_cloned(v) if isinstance(v, Tensor) else v for v in example_inputs]
+        return [clone_input(v) if isinstance(v, Tensor) else v for v in example_inputs]
     return example_inputs
 
 
-def _cloned(t: Tensor) -> Tensor:
+def clone_input(t: Tensor) -> Tensor:
+    """A copy of a tensor and of its gradient, which wants a gradient where the original does."""
     result = t.detach().clone().requires_grad_(t.requires_grad)
     if t.grad is not None:  # type: ignore[attr-defined]
-        result.grad = _cloned(t.grad)  # type: ignore[attr-defined]
+        result.grad = clone_input(t.grad)  # type: ignore[attr-defined]
     return result
 
 

@@ -39,6 +39,9 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._subclasses.fake_utils": {
         name: f"{_CHECKING}:{name}" for name in ("CrossRefFakeMode", "try_convert_fake_to_real")
     },
+    "torch._subclasses.schema_check_mode": {
+        name: f"pullback.library.schema_check:{name}" for name in ("SchemaCheckMode", "Mutation", "Aliasing")
+    },
     "torch._guards": {
         "detect_fake_mode": f"{_FAKE}:detect_fake_mode",
         "active_fake_mode": f"{_FAKE}:active_fake_mode",

@@ -6,6 +6,7 @@ C_ROWS: dict[str, str] = {
     "DispatchKey": "pullback.library.keys:DispatchKey",
     "DispatchKeySet": "pullback.library.keys:DispatchKeySet",
     "_ExcludeDispatchKeyGuard": "pullback.library.dispatcher:ExcludeDispatchKeyGuard",
+    "ExcludeDispatchKeyGuard": "pullback.library.dispatcher:ExcludeDispatchKeyGuard",
     "_dispatch_tls_local_exclude_set": "pullback.library.dispatcher:excluded_keys",
     "_set_conj": "pullback.ops.elementwise.complex_numbers:set_conj",
     "_set_neg": "pullback.ops.elementwise.complex_numbers:set_neg",
@@ -13,6 +14,7 @@ C_ROWS: dict[str, str] = {
     "Tag": "pullback.surface.names:Tag",
     "_any_output_is_alias_to_input_or_output": "pullback.library.dispatcher:any_output_is_alias",
     "_any_requires_grad": "pullback.library.dispatcher:any_requires_grad",
+    "_jit_get_schemas_for_operator": "pullback.library.dispatcher:schemas_of",
     "_jit_resolve_packet": "pullback.library.dispatcher:resolve_packet",
     "_dispatch_call_boxed": "pullback.library.dispatcher:call_operator",
     "_dispatch_find_schema_or_throw": "pullback.library.dispatcher:find_operator",
@@ -28,11 +30,15 @@ C_ROWS: dict[str, str] = {
 }
 ROWS: dict[str, dict[str, str]] = {
     "torch._library": {
+        "autograd": "torch._library.autograd:",
         "custom_ops": "torch._library.custom_ops:",
         "fake_impl": "torch._library.fake_impl:",
         "infer_schema": "torch._library.infer_schema:",
+        "simple_registry": "torch._library.simple_registry:",
         "utils": "torch._library.utils:",
     },
+    "torch._library.autograd": {"supports_tensorlist": "pullback.library.tensor_lists:supports_tensorlist"},
+    "torch._library.simple_registry": {"*": "pullback.library.simple_registry"},
     "torch._library.custom_ops": {
         "CustomOpDef": "pullback.library.custom:CustomOpDef",
         "custom_op": "pullback.library.custom:custom_op",
@@ -82,8 +88,16 @@ ROWS: dict[str, dict[str, str]] = {
         "parse_qualname": "pullback.library.stepwise:split_name",
         "validate_namespace": "pullback.library.stepwise:check_namespace",
     },
+    "torch.testing._internal.optests": {
+        name: f"pullback.library.opcheck:{name}"
+        for name in ("OpCheckError", "opcheck", "autograd_registration_check", "fake_check")
+    },
     "torch.testing._internal.optests.generate_tests": {
         "OpCheckError": "pullback.library.opcheck:OpCheckError",
         "opcheck": "pullback.library.opcheck:opcheck",
+    },
+    "torch._utils_internal": {
+        "get_file_path": "pullback.compat.private_names:joined_path",
+        "get_file_path_2": "pullback.compat.private_names:joined_path",
     },
 }

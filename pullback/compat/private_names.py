@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -75,6 +76,11 @@ class python_rules:
 def storage_id(t: Tensor) -> int:
     """A number by which tensors on one storage know each other."""
     return id(storage_of(t))
+
+
+def joined_path(*parts: str) -> str:
+    """The path of a file that lies beside a program, by its parts (`torch._utils_internal.get_file_path`)."""
+    return os.path.join(*parts)
 
 
 def all_same_mode(modes) -> bool:

@@ -281,9 +281,9 @@ class Seams:
         _without("capture"), asked_by="func.derivatives func.jacobians batching.vmap", set_by="surface.loading",
         promise="a function transform that a captured program calls, as one call of it; NotImplemented where none is captured",
     )
-    fake_mode: Callable[[bool], Any] = seam(
+    fake_mode: Callable[..., Any] = seam(
         _without("capture"), asked_by="graph.passes.fake_tensor_prop library.opcheck", set_by="surface.loading",
-        promise="a new `FakeTensorMode`, which admits real tensors or not",
+        promise="a new `FakeTensorMode`, which admits real tensors or not; and sizes that depend on data or not",
     )
     differentiated_ahead: Callable[[Callable, bool], Callable] = seam(
         _without("the layer of ahead-of-time autograd"), asked_by="library.opcheck", set_by="surface.loading",

@@ -18,7 +18,7 @@ from ..ops.system.operator import Operator, registry
 from .aliasing import check_results
 from .autograd import Formula
 from .inference import infer_schema
-from .kernels import Kernel
+from .kernels import FakeKernel, Kernel
 from .keys import COMPOSITE_EXPLICIT, for_device
 from .operator import LibraryOperator
 from .registration import Library, source_of
@@ -114,7 +114,7 @@ class CustomOpDef:
         self._is_inplace, self._is_out = "inplace" in self._tags, "out" in self._tags
         self._outs = tuple(a.name for a in op.schema.arguments if a.writes and a.kwarg_only)
         self._lib.register(self._qualname, "Autograd", Kernel(self._formula, source_of(4)))
-        self._lib.register(self._qualname, "Meta", Kernel(self._fake, source_of(4)))
+        self._lib.register(self._qualname, "Meta", FakeKernel(self._fake, source_of(4)))
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"

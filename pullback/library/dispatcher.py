@@ -19,8 +19,30 @@ from .keys import DispatchKey, DispatchKeySet, backend_of, key_set
 from .operator import LibraryOperator
 
 
-class AutoDispatchBelowAutograd(modes.masked):
-    """A block in which calls go past autograd: what an Autograd kernel calls its operator again in."""
+class Guard(modes.masked):
+    """A change of the mode that holds from where its object is made: to the end of the block that it is entered for, or until it is gone."""
+
+    __slots__ = ("holds",)
+
+    def __init__(self, clear: int, set: int = 0) -> None:
+        super().__init__(clear, set)
+        super().__enter__()
+        self.holds = True
+
+    def __enter__(self) -> None:
+        """It holds already."""
+
+    def __exit__(self, *exc) -> None:
+        if self.holds:
+            self.holds = False
+            super().__exit__(*exc)
+
+    def __del__(self) -> None:
+        self.__exit__()
+
+
+class AutoDispatchBelowAutograd(Guard):
+    """Calls go past autograd: what an Autograd kernel calls its operator again in."""
 
     __slots__ = ()
 
@@ -42,25 +64,22 @@ def excluded_keys() -> DispatchKeySet:
     return _excluded.keys
 
 
-class ExcludeDispatchKeyGuard(modes.masked):
-    """A block in which calls go past some dispatch keys: those of autocast, and those of autograd."""
+class ExcludeDispatchKeyGuard(Guard):
+    """Calls go past some dispatch keys: those of autocast, and those of autograd."""
 
     __slots__ = ("keys", "outside")
 
     def __init__(self, keys: DispatchKeySet) -> None:
-        self.keys = keys
+        self.keys, self.outside = keys, _excluded.keys
+        _excluded.keys = self.outside | keys
         names = {key.name for key in keys.keys}
         off = modes.AUTOCAST if any(name.startswith("Autocast") for name in names) else 0
         on = modes.BELOW_AUTOGRAD if any(name.startswith("Autograd") for name in names) else 0
         super().__init__(off, on)
 
-    def __enter__(self):
-        self.outside = _excluded.keys
-        _excluded.keys = self.outside | self.keys
-        return super().__enter__()
-
     def __exit__(self, *exc) -> None:
-        _excluded.keys = self.outside
+        if self.holds:
+            _excluded.keys = self.outside
         super().__exit__(*exc)
 
 
@@ -142,6 +161,12 @@ def resolve_packet(name: str, *args, **kwargs) -> str:
         else:
             return overload
     raise RuntimeError(f"{name}: the arguments failed to match any schema:\n" + "\n\n".join(errors))
+
+
+def schemas_of(name: str) -> list[Schema]:
+    """The schemas of all overloads of a qualified name."""
+    namespace, short = name.split("::")
+    return [op.schema for op in packet(namespace, short)._overloads().values()]
 
 
 def is_tensor_list(kind: str) -> bool:

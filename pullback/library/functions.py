@@ -12,23 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ops.system.operator import Operator
-from ..ops.system.packet import packet
 from .autograd import Formula
 from .custom import CustomOpDef, Devices, check_differentiable, find_definition
-from .kernels import Kernel, Table, table_of
+from .kernels import FakeKernel, Kernel, Table, table_of
 from .keys import COMPOSITE_EXPLICIT, COMPOSITE_IMPLICIT, KNOWN, DispatchKey, for_device, for_type
 from .operator import LibraryOperator
-from .registration import Library, library_for, source_of, split_name, types_of
+from .registration import Library, add_dispatch_rule, library_for, lookup, source_of, split_name, types_of
 
 Identifier = str | Operator | CustomOpDef
 _NAMELESS = re.compile(r"\(.*\) -> .*")
-
-
-def lookup(qualname: str) -> Operator:
-    """The operator of a qualified name."""
-    namespace, name = split_name(qualname)
-    name, _, overload = name.partition(".")
-    return getattr(packet(namespace, name), overload or "default")
 
 
 def define(qualname: Any, schema: str, *args, lib: Library | None = None, tags=(), **kwargs):
@@ -132,12 +124,6 @@ def register_fake(
     return register if func is None else register(func)
 
 
-class FakeKernel(Kernel):
-    """A kernel at Meta that `register_fake` put there."""
-
-    __slots__ = ()
-
-
 def _check_no_fake(qualname: str) -> None:
     table = table_of(qualname)
     known = table.find("Meta")
@@ -232,13 +218,9 @@ def register_torch_dispatch(
     target = lookup(found)
 
     def register(function: Callable) -> Callable:
-        if torch_dispatch_class in target.dispatch_rules:
-            raise RuntimeError(f"{torch_dispatch_class} already has a `__torch_dispatch__` rule registered for {found}")
-        if not isinstance(target, LibraryOperator) and not target.dispatch_rules:
-            target.dispatch_rules = {}
-        target.dispatch_rules[torch_dispatch_class] = function
+        undo = add_dispatch_rule(target, torch_dispatch_class, function)
         if lib is not None:
-            lib._undo.append(lambda: target.dispatch_rules.pop(torch_dispatch_class, None))
+            lib._undo.append(undo)
         return function
 
     return register if func is None else register(func)

@@ -34,6 +34,12 @@ class Kernel:
         self.with_keyset = with_keyset
 
 
+class FakeKernel(Kernel):
+    """A kernel at Meta that `register_fake` put there."""
+
+    __slots__ = ()
+
+
 class Table:
     """The kernels of one operator."""
 

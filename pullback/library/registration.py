@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..ops.system.operator import Operator, packets, unregister
-from ..ops.system.packet import forget
+from ..ops.system.packet import forget, packet
 from . import declaration, overriding
 from .kernels import Kernel, fallbacks, table_of, warn_overriding
 from .keys import COMPOSITE_IMPLICIT, is_backend, parse
@@ -200,6 +200,10 @@ class Library:
         stack.append(kernel)
         self._undo.append(lambda: stack.remove(kernel))
 
+    def _register_torch_dispatch_rule(self, op_name: str, torch_dispatch_class: type, fn: Callable) -> None:
+        """Register `fn(mode_or_class, func, types, args, kwargs)` for a dispatch mode or a tensor subclass."""
+        self._undo.append(add_dispatch_rule(lookup(self._qualified(op_name)), torch_dispatch_class, fn))
+
     # ---- the end
     def _destroy(self) -> None:
         """Take back all that was registered here."""
@@ -253,6 +257,27 @@ def split_name(qualname: str) -> tuple[str, str]:
             "consist of a namespace and a name, e.g. aten::sin"
         )
     return parts[0], parts[1]
+
+
+def lookup(qualname: str) -> Operator:
+    """The operator of a qualified name."""
+    namespace, name = split_name(qualname)
+    name, _, overload = name.partition(".")
+    return getattr(packet(namespace, name), overload or "default")
+
+
+def add_dispatch_rule(op: Operator, torch_dispatch_class: type, function: Callable) -> Callable[[], None]:
+    """Let a function handle an operator for a dispatch mode or a tensor subclass; gives what takes it back."""
+    if torch_dispatch_class in op.dispatch_rules:
+        raise RuntimeError(
+            f"{torch_dispatch_class} already has a `__torch_dispatch__` rule registered for {op.qualified_name}"
+        )
+    op.dispatch_rules = {**op.dispatch_rules, torch_dispatch_class: function}
+
+    def take_back() -> None:
+        op.dispatch_rules = {cls: rule for cls, rule in op.dispatch_rules.items() if cls is not torch_dispatch_class}
+
+    return take_back
 
 
 def types_of(types: str | Sequence[str]) -> list[str]:

@@ -61,10 +61,12 @@ def functionalize(function: Callable, remove: str) -> Callable:
     return functionalize(function, remove=remove)
 
 
-def fake_mode(allow_real: bool) -> Any:
+def fake_mode(allow_real: bool, unknown_sizes: bool = False) -> Any:
     from ..capture.fake.mode import FakeTensorMode
+    from ..capture.shapes.environment import ShapeEnv
 
-    return FakeTensorMode(allow_non_fake_inputs=allow_real)
+    env = ShapeEnv() if unknown_sizes else None
+    return FakeTensorMode(allow_non_fake_inputs=allow_real, shape_env=env, static_shapes=True)
 
 
 def differentiated_ahead(function: Callable, dynamic: bool) -> Callable:

@@ -39,6 +39,7 @@ def install(package: str) -> None:
                 sys.modules[full] = module
         for key, value in exports.get(name, {}).items():
             module.__dict__.setdefault(key, value)
+        module.__dict__.setdefault("__all__", [key for key in exports.get(name, {}) if not key.startswith("_")])
         parent, _, short = full.rpartition(".")
         if parent in sys.modules:
             setattr(sys.modules[parent], short, module)

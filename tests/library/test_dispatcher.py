@@ -6,7 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback.compat import library_rows
-from pullback.library import _scoped_library
+from pullback.library import _scoped_library, dispatcher
 from pullback.library.dispatcher import (
     ExcludeDispatchKeyGuard,
     excluded_keys,
@@ -108,3 +108,20 @@ def test_keys_that_calls_go_past():
     with dispatcher.ExcludeDispatchKeyGuard(keys):
         assert dispatcher.excluded_keys() != before and not (x * 2).requires_grad
     assert dispatcher.excluded_keys() == before and (x * 2).requires_grad
+
+
+def test_guards_hold_from_where_they_are_made():
+    x = torch.ones(2, requires_grad=True)
+    guard = dispatcher.AutoDispatchBelowAutograd()
+    inside = x * 2
+    del guard
+    assert not inside.requires_grad and (x * 2).requires_grad
+    keys = DispatchKeySet(DispatchKey["AutogradCPU"])
+    guard = dispatcher.ExcludeDispatchKeyGuard(keys)
+    assert dispatcher.excluded_keys().has(DispatchKey["AutogradCPU"])
+    del guard
+    assert not dispatcher.excluded_keys().has(DispatchKey["AutogradCPU"]) and (x * 2).requires_grad
+
+
+def test_schemas_of_a_name():
+    assert {s.overload_name for s in dispatcher.schemas_of("aten::mean")} >= {"", "dim"}

@@ -4,7 +4,7 @@ import pytest
 
 import pullback as torch
 from pullback.library import _scoped_library, custom_op, opcheck
-from pullback.library.opcheck import OpCheckError
+from pullback.library.opcheck import OpCheckError, autograd_registration_check, fake_check
 
 
 @pytest.fixture
@@ -81,3 +81,23 @@ def test_wrong_calls():
         opcheck(torch.ops.aten.sin, (torch.ones(1),), test_utils=("test_schema", "foo"))
     with pytest.raises(ValueError, match="op must be instance of torch._ops.OpOverload"):
         opcheck(lambda x: x, (torch.ones(1),))
+
+
+def test_sizes_that_depend_on_data():
+    op = custom_op(
+        "t_check2::some", lambda x: x.new_zeros(x.shape[0], 18), mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    op.register_fake(lambda x: x.new_empty(x.shape[0], torch.library.get_ctx().new_dynamic_size()))
+    assert opcheck(op, (torch.ones(10, 20),), test_utils="test_faketensor") == {"test_faketensor": "SUCCESS"}
+
+
+def test_the_checks_by_themselves(lib):
+    lib.define("g(Tensor x) -> Tensor")
+    lib.impl("g", lambda x: x * 2, "CPU")
+    with pytest.raises(RuntimeError, match="no inputs have requires_grad=True"):
+        autograd_registration_check(ops.g.default, (torch.ones(2),), {})
+    with pytest.raises(AssertionError, match="does not have an autograd kernel"):
+        autograd_registration_check(ops.g.default, (torch.ones(2, requires_grad=True),), {})
+    lib.impl("g", lambda x: x.new_empty(3), "Meta")
+    with pytest.raises(RuntimeError, match="Shapes .* are not equal"):
+        fake_check(ops.g.default, (torch.ones(2),), {})

@@ -17,7 +17,6 @@ from .errors import (
     DynamicOutputShapeException,
     MetadataMismatchError,
     UnsupportedFakeTensorException,
-    UnsupportedOperatorException,
 )
 from .mode import FakeTensorMode
 
@@ -25,7 +24,6 @@ _NO_OPINION = (  # fakes cannot say anything of such calls
     DataDependentOutputException,
     DynamicOutputShapeException,
     UnsupportedFakeTensorException,
-    UnsupportedOperatorException,
 )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...core import device as devices
 from ...core import dtype as dtypes
+from ...core.errors import warn_once
 from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ..elementwise.special import library
@@ -195,6 +196,11 @@ def _frames(x: Tensor, n_fft: int, hop: int, win: int, window: Tensor | None, al
     return pieces * _padded(window, left, n_fft - win - left)
 
 
+_RECTANGULAR = "A window was not provided. A rectangular window will be applied,{} To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+_LEAKS = " which is known to cause spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage."
+_LOSES = " please provide the same window used by stft to make the inversion lossless."
+
+
 @front("torch.stft", "Tensor.stft")
 def stft(
     input: Tensor,
@@ -210,6 +216,8 @@ def stft(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """The Fourier transforms of overlapping, windowed pieces of a signal."""
+    if window is None:
+        warn_once(_RECTANGULAR.format(_LEAKS), 3)
     if center:
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
@@ -288,6 +296,8 @@ def istft(
     return_complex: bool = False,
 ) -> Tensor:
     """The signal whose short-time Fourier transform is closest to the input, in the sense of least squares."""
+    if window is None:
+        warn_once(_RECTANGULAR.format(_LOSES), 3)
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
 

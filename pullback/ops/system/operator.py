@@ -72,6 +72,16 @@ class NoShapeRule(NotImplementedError):
     """What is raised where an operator without a shape rule is called on tensors without data."""
 
 
+class OperatorName(str):
+    """The name of an operator without namespace and overload; called, as programs for PyTorch do, the whole (`aten::add.Tensor`)."""
+
+    __slots__ = ("whole",)
+    whole: str
+
+    def __call__(self) -> str:
+        return self.whole
+
+
 class Operator:
     """One overload. Calling it is calling `ops.aten.name.overload`."""
 
@@ -90,7 +100,8 @@ class Operator:
     def __init__(self, text: str, family, **declared):
         head = text.partition("(")[0].strip()
         self.text = text
-        self.name, _, self.overload = head.partition(".")
+        name, _, self.overload = head.partition(".")
+        self.name = OperatorName(name)
         self.overload = self.overload or "default"
         self.family = family
         self.declared: Declaration = family.declares(head, declared)
@@ -106,6 +117,7 @@ class Operator:
             self.tags.append("pt2_compliant_tag")
         self.inplace_of: Operator | None = None  # the functional operator that an in-place form stands for
         self.namespace = self.declared.library
+        self.name.whole = self.qualified_name
         self.record: Callable = self._first_record
         # small plain calls in C: the result, or None where it is the kernel's
         self.native = small.view_of(key_of(self), self) if family.is_view else small.table.get(key_of(self))

@@ -228,3 +228,15 @@ def test_pieces_are_added_up_where_they_lie():
         wide = g[0, :1].expand(pieces.shape[1], size)
         whole = torch.ops.aten.unfold_backward(wide.contiguous(), (length,), -1, size, step)
         assert torch.equal(torch.ops.aten.unfold_backward(wide, (length,), 0, size, step), whole)
+
+
+def test_a_missing_window_is_warned_of_once():
+    x = torch.rand(100)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="A window was not provided.* spectral leakage"):
+            y = x.stft(10, return_complex=True)
+        with pytest.warns(UserWarning, match="A window was not provided.* lossless"):
+            torch.istft(y, 10)
+    finally:
+        torch.set_warn_always(False)

@@ -40,3 +40,9 @@ def test_places_are_not_rounded_into_an_out_of_floats():
     for call in (torch.argmax, torch.argmin, torch.nonzero, lambda x, out: torch.bucketize(x, x, out=out)):
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype long int, but got float instead"):
             call(x, out=torch.empty(0))
+
+
+def test_the_name_of_an_operator_is_called_for_the_whole():
+    op = torch.ops.aten.add.Tensor
+    assert op.name() == "aten::add.Tensor" and op.name == "add"
+    assert torch.ops.aten.sin.default.name() == "aten::sin"
