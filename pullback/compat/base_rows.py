@@ -63,6 +63,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_is_cached_tensor": "pullback.autograd.cached_tensors:is_cached",
         "_TensorMeta": "pullback.compat.private_names:TensorMeta",
         "PyTorchFileReader": "pullback.serialization.file_reader:PyTorchFileReader",
+        "PyTorchFileWriter": "pullback.serialization.file_writer:PyTorchFileWriter",
         "_log_api_usage_once": "pullback.compat.private_names:log_api_usage_once",
         "_is_torch_function_mode_enabled": "pullback.compat.private_names:is_function_mode_enabled",
         "_len_torch_function_stack": "pullback.compat.private_names:count_function_modes",
@@ -169,6 +170,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_is_zipfile": "pullback.serialization.file_reader:starts_archive",
         "_open_file_like": "pullback.serialization.file_reader:open_file_like",
         "_open_zipfile_reader": "pullback.serialization.file_reader:PyTorchFileReader",
+        "_open_zipfile_writer": "pullback.serialization.file_writer:PyTorchFileWriter",
         "_get_restore_location": "pullback.serialization.storages:restorer",
     },
     "torch.amp.autocast_mode": {

@@ -14,6 +14,7 @@ _COMPILE = "pullback.capture.front.compile"
 OBJECTS = {
     "torch._dynamo.config": "pullback.capture.front.config:config",
     "torch._functorch.config": "pullback.joint.config:config",
+    "torch.utils.serialization.config": "pullback.serialization.options:config",
     "torch._inductor.config": "pullback.capture.front.config:native",
     "torch.compiler.config": "pullback.capture.front.config:config",
     "torch.fx.experimental._config": "pullback.capture.shapes.config:config",

@@ -1,7 +1,7 @@
 """PyTorch's file format: a zip archive of uncompressed records under one folder.
 
 A writer puts each record's data at a multiple of 64 bytes, so that files can be mapped into memory. A reader finds
-records by name, checks their checksums, and says clearly when a file is damaged.
+records by name, checks their checksums where they have some, and says clearly when a file is damaged.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ ALIGNMENT = 64
 _LOCAL_HEADER = 30  # bytes before the name in a zip entry
 _ZIP64_EXTRA = 20
 _MAX_VERSION = 10
+_MAX_ALIGNMENT = 65536 - 64  # a field of a zip entry ends there
 _CORRUPTED = (
     "If you are seeing this error, there is a high likelihood that your checkpoint file is corrupted. This can happen if "
     "the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
@@ -44,25 +45,30 @@ class _Sink:
 class ArchiveWriter:
     """Writes records into a binary file that need not be seekable."""
 
-    def __init__(self, file: IO[bytes], folder: str):
+    def __init__(self, file: IO[bytes], folder: str, alignment: int = ALIGNMENT):
+        if not 0 < alignment <= _MAX_ALIGNMENT:
+            raise ValueError(f"storage_alignment must be between 1 and {_MAX_ALIGNMENT} bytes, but got {alignment}")
+        self.alignment = alignment
         whole = all(hasattr(file, name) for name in ("tell", "seek", "flush"))
         self.zip = zipfile.ZipFile(file if whole else _Sink(file), "w", zipfile.ZIP_STORED)  # type: ignore[call-overload]
         self.folder = folder
 
-    def write(self, name: str, data: Any) -> None:
-        """One record from bytes or a contiguous array of bytes."""
+    def write(self, name: str, data: Any, checksum: bool = True) -> None:
+        """One record from bytes or a contiguous array of bytes; without a checksum, its bytes may change later."""
         data = memoryview(data)
         entry = zipfile.ZipInfo(f"{self.folder}/{name}", (1980, 1, 1, 0, 0, 0))
         entry.file_size = data.nbytes
         entry.extra = self._padding(entry)
         with self.zip.open(entry, "w") as record:
             record.write(data)
+            if not checksum:
+                record._crc = 0  # type: ignore[attr-defined]  # what is written for none
 
     def _padding(self, entry: zipfile.ZipInfo) -> bytes:
         """A field without meaning that brings the data to a multiple of the alignment."""
         large = _ZIP64_EXTRA if entry.file_size * 1.05 > zipfile.ZIP64_LIMIT else 0
         start = self.zip.start_dir + _LOCAL_HEADER + len(entry.filename.encode()) + large + 4
-        length = -start % ALIGNMENT
+        length = -start % self.alignment
         return struct.pack("<2sH", b"FB", length) + b"Z" * length
 
     def close(self) -> None:
@@ -123,7 +129,7 @@ class ArchiveReader:
             return self._inflate(entry)
         self.file.seek(self._data_offset(entry))
         data = _read_exactly(self.file, entry.file_size, name)
-        if zlib.crc32(data.data) != entry.CRC:
+        if entry.CRC and zlib.crc32(data.data) != entry.CRC:  # 0: none was computed, or the data were filled in later
             raise _damaged(f"reading file {name}: crc32 check failed")
         return data
 

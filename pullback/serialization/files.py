@@ -13,6 +13,7 @@ import io
 import os
 import pickle
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, TypeGuard
@@ -23,13 +24,15 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.arrays import to_host
 from ..core.storage import Storage, UntypedStorage
+from ..core.tensor import Tensor
 from ..ops.make.storages import TypedStorage
 from . import legacy
-from .allowed import by_default
-from .archive import ALIGNMENT, ArchiveReader, ArchiveWriter, atomic_write, is_archive, map_file
+from .allowed import by_default, by_user
+from .archive import ArchiveReader, ArchiveWriter, atomic_write, is_archive, map_file
 from .legacy import load_from_bytes  # noqa: F401 - plain pickles name it as part of this module
-from .options import MAP_SHARED, LoadEndianness, options
+from .options import MAP_SHARED, LoadEndianness, loading, options, saving
 from .pickling import StorageTable, dump, load_trusted
+from .safetensors import load_file
 from .storage_types import dtype_of
 from .storages import goes_to_meta, read_entry, restorer
 from .weights_only import globals_in, load_safe
@@ -86,22 +89,25 @@ def _save_archive(value: Any, file: Any, folder: str, pickle_module: Any, protoc
     """The pickle first: a value that cannot be pickled leaves nothing behind it."""
     table, text = StorageTable(), io.BytesIO()
     dump(value, text, table.entry, pickle_module, protocol)
-    archive = ArchiveWriter(file, folder)
-    archive.write("data.pkl", text.getbuffer())
-    archive.write(".format_version", b"1")
-    archive.write(".storage_alignment", str(ALIGNMENT).encode())
+    checked = saving.compute_crc32
+    archive = ArchiveWriter(file, folder, saving.storage_alignment)
+    archive.write("data.pkl", text.getbuffer(), checked)
+    archive.write(".format_version", b"1", checked)
+    archive.write(".storage_alignment", str(archive.alignment).encode(), checked)
     if not no_byteorder:
-        archive.write("byteorder", sys.byteorder.encode())
+        archive.write("byteorder", sys.byteorder.encode(), checked)
     for memory, key in table.keys.items():
-        archive.write(f"data/{key}", _bytes_of(memory))
-    archive.write("version", b"3\n")
-    archive.write(".data/serialization_id", os.urandom(8).hex().encode())
+        archive.write(f"data/{key}", _bytes_of(memory), checked and not options.skip_data)
+    archive.write("version", b"3\n", checked)
+    archive.write(".data/serialization_id", os.urandom(8).hex().encode(), checked)
     archive.close()
 
 
 def _bytes_of(memory: Storage) -> Any:
-    if memory.buffer is None or options.skip_data:
-        return np.zeros(memory.length if memory.buffer is not None else 0, np.uint8)
+    if options.skip_data:
+        return np.zeros(memory.length, np.uint8)
+    if memory.buffer is None:
+        return b""
     return np.ascontiguousarray(to_host(memory.buffer[: memory.length]))
 
 
@@ -125,6 +131,7 @@ def load(
     {'w': tensor([1., 1.])}
     """
     weights_only = _is_safe(weights_only, pickle_module)
+    mmap = loading.mmap and _is_path(f) if mmap is None else mmap
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if mmap and not _is_path(f):
@@ -132,9 +139,11 @@ def load(
     pickle_module = pickle_module or pickle
     if not weights_only:
         pickle_load_args.setdefault("encoding", "utf-8")
+    if _is_path(f) and os.fspath(f).endswith(".safetensors"):
+        return _load_safetensors(f, map_location)
     with _opened_to_read(f) as file:
         if is_archive(file):
-            mapped = map_file(f, options.mmap_flags == MAP_SHARED) if mmap else None  # type: ignore[arg-type]
+            mapped = map_file(f, loading.mmap_flags == MAP_SHARED) if mmap else None  # type: ignore[arg-type]
             return _load_archive(
                 ArchiveReader(file, mapped), map_location, pickle_module, weights_only, pickle_load_args
             )
@@ -144,6 +153,16 @@ def load(
                 "torch.save your checkpoint with this option in order to use mmap."
             )
         return _load_older(file, map_location, pickle_module, weights_only, pickle_load_args)
+
+
+def _load_safetensors(f: str | os.PathLike, map_location: Any) -> dict[str, Tensor]:
+    """The tensors of a file in the format of `safetensors`, on the device asked for."""
+    for kind, told in (("dict", isinstance(map_location, dict)), ("callable", callable(map_location))):
+        if told:
+            raise RuntimeError(
+                f"Loading safetensors file with {kind} map_location is not supported. Use a device string or torch.device instead."
+            )
+    return load_file(f, "cpu" if map_location is None else map_location)
 
 
 def _is_safe(weights_only: bool | None, pickle_module: Any) -> bool:
@@ -156,7 +175,15 @@ def _is_safe(weights_only: bool | None, pickle_module: Any) -> bool:
     if forced[_ENVIRONMENT[0]]:
         return True
     if weights_only is None:
-        return pickle_module is None and not forced[_ENVIRONMENT[1]]
+        if forced[_ENVIRONMENT[1]]:
+            warnings.warn(
+                f"Environment variable {_ENVIRONMENT[1]} detected, since the`weights_only` argument was not explicitly passed to `torch.load`, "
+                "forcing weights_only=False.",
+                UserWarning,
+                stacklevel=3,
+            )
+            return False
+        return pickle_module is None
     return bool(weights_only)
 
 
@@ -240,7 +267,7 @@ def _byte_order(archive: ArchiveReader) -> str:
         if said not in ("little", "big"):
             raise ValueError(f"Unknown endianness type: {said}")
         return said
-    assumed = options.endianness or LoadEndianness.LITTLE
+    assumed = loading.endianness or LoadEndianness.LITTLE
     return sys.byteorder if assumed is LoadEndianness.NATIVE else assumed.name.lower()
 
 
@@ -263,9 +290,9 @@ def _load_older(file: IO[bytes], map_location: Any, pickle_module: Any, weights_
 
 
 def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
-    """Names in a file that the safe loader does not allow by default; nothing of the file is run."""
+    """Names in a file that the safe loader does not allow now; nothing of the file is run."""
     with _opened_to_read(f) as file:
         if not is_archive(file):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
         found = globals_in(ArchiveReader(file).read("data.pkl"))
-    return sorted(found - by_default().keys())
+    return sorted(found - by_default().keys() - by_user().keys())

@@ -1,6 +1,6 @@
-"""Settings of saving and loading: byte order, checksums, memory maps, and leaving the data out.
+"""Settings of saving and loading (`torch.utils.serialization.config`): byte order, checksums, alignment, memory maps.
 
-They belong to the thread that sets them.
+They hold for the process. That data are left out (`skip_data`) belongs to the thread that says so.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import threading
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any
+
+from ..core.settings import Settings
 
 
 class LoadEndianness(Enum):
@@ -24,10 +26,24 @@ MAP_PRIVATE = mmap.MAP_PRIVATE
 MAP_SHARED = mmap.MAP_SHARED
 
 
+saving = Settings(
+    "torch.utils.serialization.config.save",
+    compute_crc32=True,  # False: records have no checksums, and programs for zip files complain; `load` does not
+    storage_alignment=64,  # the data of each storage begin at a multiple of that many bytes
+    inert=dict(use_pinned_memory_for_d2h=False),
+)
+loading = Settings(
+    "torch.utils.serialization.config.load",
+    mmap=False,  # whether files are mapped where a call of `load` does not say
+    endianness=None,
+    mmap_flags=MAP_PRIVATE,
+    calculate_storage_offsets=False,  # where storages are is always read from the file: both values do the same
+)
+config = Settings("torch.utils.serialization.config")
+config.__dict__.update(save=saving, load=loading)
+
+
 class _Options(threading.local):
-    endianness: LoadEndianness | None = None
-    compute_crc32: bool = True
-    mmap_flags: int = MAP_PRIVATE
     skip_data: bool = False
     materialize_fake_tensors: bool = False
 
@@ -37,43 +53,43 @@ options = _Options()
 
 def get_default_load_endianness() -> LoadEndianness | None:
     """The byte order assumed for files that do not say theirs; None means little."""
-    return options.endianness
+    return loading.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     """Choose that byte order."""
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    options.endianness = endianness
+    loading.endianness = endianness
 
 
 def get_crc32_options() -> bool:
     """Whether checksums are asked for."""
-    return options.compute_crc32
+    return saving.compute_crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Ask for checksums or not. Files are written with them either way: a reader may rely on them."""
-    options.compute_crc32 = compute_crc32
+    """Write files with checksums or not. Without, programs for zip files take them for damaged; `load` reads them."""
+    saving.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options() -> int:
     """How `load(mmap=True)` maps files: MAP_PRIVATE (changes stay in memory) or MAP_SHARED (changes go to the file)."""
-    return options.mmap_flags
+    return loading.mmap_flags
 
 
 class _Restored:
     """A setting that was made at once and can also be used as a block, after which the old value is back."""
 
     def __init__(self, name: str, value: Any):
-        self.name, self.before = name, getattr(options, name)
-        setattr(options, name, value)
+        self.name, self.before = name, getattr(loading, name)
+        setattr(loading, name, value)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        setattr(options, self.name, self.before)
+        setattr(loading, self.name, self.before)
 
 
 def set_default_mmap_options(flags: int) -> _Restored:
@@ -87,7 +103,8 @@ def set_default_mmap_options(flags: int) -> _Restored:
 
 @contextmanager
 def skip_data(materialize_fake_tensors: bool = False):
-    """Inside, `save` writes storages as zeros and `load` leaves their contents undefined: only shapes matter."""
+    """Inside, `save` leaves the places of storages in a file empty, to be filled later (`PyTorchFileReader.get_record_offset` says where
+    they are), and `load` leaves their contents undefined. Fake tensors are written as real ones where that is asked for."""
     before = options.skip_data, options.materialize_fake_tensors
     options.skip_data, options.materialize_fake_tensors = True, materialize_fake_tensors
     try:

@@ -7,6 +7,7 @@ whatever they say, a rebuilt tensor never reads outside its storage.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import OrderedDict
 from typing import Any
@@ -37,6 +38,7 @@ from ..ops.layout.nested.construct import nested_tensor_from_jagged
 from ..ops.layout.nested.layouts import Structure, wrap_nested
 from ..ops.make.storages import TypedStorage
 from ..ops.system.operator import public
+from .options import options
 from .storage_types import storage_type
 
 _COMPRESSED = {
@@ -46,23 +48,31 @@ _COMPRESSED = {
     devices.sparse_bsc: ("ccol_indices", "row_indices"),
 }
 
+_OF_FAKES = ("fake_mode", "fake_device", "constant", "constant_version", "real_tensor")  # which mean nothing in a file
+
 
 # ---- to pickle
 def reduce_tensor(t: Tensor) -> tuple:
     """The function and arguments that make this tensor again; of a parameter, PyTorch's form for parameters."""
-    if t._keys & FAKE:
+    if t._keys & FAKE and not (options.skip_data and options.materialize_fake_tensors):
         raise TypeError(
-            "cannot pickle a fake tensor: it has no data, and belongs to the FakeTensorMode that made it; save the real tensor"
+            "cannot pickle a fake tensor: it has no data, and belongs to the FakeTensorMode that made it; save the real tensor, or its shape "
+            "inside torch.serialization.skip_data(materialize_fake_tensors=True)"
         )
     if type(t) is Parameter:
-        state = dict(t.__dict__)
+        state = _attributes(t)
         if state:
             return rebuild_parameter_with_state, (t.data, t.requires_grad, OrderedDict(), state)
         return rebuild_parameter, (t.data, t.requires_grad, OrderedDict())
     function, args = _reduce_plain(t)
-    if type(t) is Tensor and not t.__dict__:
+    if type(t) is Tensor and not _attributes(t):
         return function, args
     return rebuild_from_type, (function, type(t), args, _state(t))
+
+
+def _attributes(t: Tensor) -> dict[str, Any]:
+    """What a program hung on a tensor."""
+    return {k: v for k, v in t.__dict__.items() if k not in _OF_FAKES} if t._keys & FAKE else dict(t.__dict__)
 
 
 def _state(t: Tensor) -> Any:
@@ -70,13 +80,17 @@ def _state(t: Tensor) -> Any:
     if own is not None:
         return own(t)
     slots = {name: getattr(t, name) for name in t.class_slots if hasattr(t, name)}
-    return (dict(t.__dict__), slots) if slots else dict(t.__dict__) or None
+    return (_attributes(t), slots) if slots else _attributes(t) or None
 
 
 def _reduce_plain(t: Tensor) -> tuple:
     if t._keys & TRANSFORMED:
         raise RuntimeError("a tensor inside vmap or another transform cannot be pickled: it has no numbers of its own")
     if t._keys & NESTED:
+        if options.skip_data:
+            raise RuntimeError(
+                "Cannot serialize nested tensor under skip_data context manager: what it holds says which shape it has"
+            )
         return _reduce_nested(t)
     if t._keys & SPARSE:
         return rebuild_sparse_tensor, (t.layout, _sparse_parts(t))
@@ -92,7 +106,11 @@ def _reduce_plain(t: Tensor) -> tuple:
             t.device,
             t.requires_grad,
         )
-    if t._keys & META:
+    if t._keys & META and not t._keys & FAKE:
+        if options.skip_data:
+            warnings.warn(
+                "Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=2
+            )
         return rebuild_meta_tensor_no_storage, (t.dtype, size, stride, t.requires_grad)
     storage: Any = face_of(storage_of(t))
     bits = {name: True for name, bit in (("conj", CONJ), ("neg", NEG)) if t._keys & bit}

@@ -386,3 +386,32 @@ def test_slots_of_subclasses():
     assert (
         type(got) is Slotted and got.part.tolist() == [0.0, 1.0, 2.0] and got.word == "more" and "part" not in vars(got)
     )
+
+
+def test_safetensors_files_are_known_by_their_names(tmp_path):
+    value = {"a": torch.arange(3), "b": torch.ones(2, dtype=torch.bfloat16)}
+    torch.serialization.safetensors.save_file(value, tmp_path / "x.safetensors")
+    for where in (None, "cpu", torch.device("cpu")):
+        back = torch.load(tmp_path / "x.safetensors", map_location=where)
+        assert back.keys() == value.keys() and all(back[k].equal(value[k]) for k in value)
+    with pytest.raises(RuntimeError, match="with dict map_location is not supported"):
+        torch.load(tmp_path / "x.safetensors", map_location={"cuda:0": "cpu"})
+
+
+def test_the_environment_may_trust_files(tmp_path, monkeypatch):
+    torch.save(torch.nn.Linear(1, 1), tmp_path / "m.pt")
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.warns(UserWarning, match="forcing weights_only=False"):
+        assert isinstance(torch.load(tmp_path / "m.pt"), torch.nn.Linear)
+
+
+def test_names_that_the_program_allows_are_not_unsafe():
+    file = io.BytesIO()
+    torch.save(torch.nn.Linear(1, 1), file)
+    file.seek(0)
+    found = torch.serialization.get_unsafe_globals_in_checkpoint(file)
+    assert "torch.nn.modules.linear.Linear" in found
+    file.seek(0)
+    with torch.serialization.safe_globals([torch.nn.Linear]):
+        rest = torch.serialization.get_unsafe_globals_in_checkpoint(file)
+    assert set(found) - set(rest) == {"torch.nn.modules.linear.Linear"}
