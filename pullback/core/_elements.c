@@ -49,7 +49,9 @@
 
 #define MOST_OPERANDS 16
 #define WHOLE 32   /* loops get multiples of this many: no element is computed by the scalar rest of a loop, which may round otherwise */
-#define QUIET 16384
+#define QUIET 16384 /* elements that are worth a thread */
+#define SHARED (1 << 17) /* elements of a ufunc's call that threads share, as in core.arrays */
+#define PIECE 4096 /* of which a thread gets a multiple, so that only the end of the arrays is none of WHOLE */
 
 typedef void (*Loop)(i64, char *const *);
 typedef struct {
@@ -154,10 +156,12 @@ static void dense_loop(const Kernel *k, char *const *at, i64 n) {
     through_buffers(k, rest, steps, n - whole);
 }
 
-/* an inner loop of NumPy's: `data` is the kernel */
-static void inner(char **at, const Py_ssize_t *dims, const Py_ssize_t *steps, void *data) {
-    const Kernel *k = data;
-    i64 n = dims[0];
+typedef void (*Body)(long, long, void *const *);
+typedef void (*Parallel)(Body, long, long, long, void *const *, long);
+static Parallel pool;
+static long threads_for_large = 1;
+
+static void strided_loop(const Kernel *k, char *const *at, const Py_ssize_t *steps, i64 n) {
     int dense = 1, fixed = 1, operands = k->arrays + k->numbers + k->results;
     for (int o = 0; o < operands && n > 1; o++)
         if (o >= k->arrays && o < k->arrays + k->numbers)
@@ -175,6 +179,52 @@ static void inner(char **at, const Py_ssize_t *dims, const Py_ssize_t *steps, vo
                 p[o] = at[o] + i * steps[o];
             dense_loop(k, p, 1);
         }
+}
+
+/* ---- large arrays: pieces of them to threads */
+typedef struct {
+    const Kernel *kernel;
+    char *const *at;
+    const Py_ssize_t *steps;
+    i64 n;
+} Strided;
+
+static void strided_part(long first, long last, void *const *arguments) {
+    const Strided *s = arguments[0];
+    i64 from = (i64)first * PIECE, until = (i64)last * PIECE < s->n ? (i64)last * PIECE : s->n;
+    char *at[MOST_OPERANDS];
+    for (int o = 0; o < s->kernel->arrays + s->kernel->numbers + s->kernel->results; o++)
+        at[o] = s->at[o] + from * s->steps[o];
+    strided_loop(s->kernel, at, s->steps, until - from);
+}
+
+/* Whether pieces may be computed in any order: results lie densely, and operands are elsewhere or in the same places. */
+static int stand_apart(const Kernel *k, char *const *at, const Py_ssize_t *steps, i64 n) {
+    int inputs = k->arrays + k->numbers;
+    for (int r = inputs; r < inputs + k->results; r++) {
+        Py_ssize_t size = size_of(k->types[r]), length = (Py_ssize_t)n * size;
+        if (steps[r] != size)
+            return 0;
+        for (int o = 0; o < inputs; o++) {
+            const char *low = steps[o] < 0 ? at[o] + (n - 1) * steps[o] : at[o];
+            Py_ssize_t span = (Py_ssize_t)(n - 1) * (steps[o] < 0 ? -steps[o] : steps[o]) + size_of(k->types[o]);
+            int same = at[o] == at[r] && steps[o] == steps[r];
+            if (!same && low < at[r] + length && at[r] < low + span)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* an inner loop of NumPy's: `data` is the kernel */
+static void inner(char **at, const Py_ssize_t *dims, const Py_ssize_t *steps, void *data) {
+    Strided job = {data, at, steps, dims[0]};
+    if (job.n < SHARED || !pool || threads_for_large < 2 || !stand_apart(data, at, steps, job.n)) {
+        strided_loop(data, at, steps, job.n);
+        return;
+    }
+    void *const arguments[] = {&job};
+    pool(strided_part, 0, (long)((job.n + PIECE - 1) / PIECE), QUIET / PIECE, arguments, threads_for_large);
 }
 
 typedef void (*UfuncLoop)(char **, const Py_ssize_t *, const Py_ssize_t *, void *);
@@ -220,10 +270,6 @@ static PyObject *py_ufuncs(PyObject *self, PyObject *none) {
     }
     return all;
 }
-
-typedef void (*Body)(long, long, void *const *);
-typedef void (*Parallel)(Body, long, long, long, void *const *, long);
-static Parallel pool;
 
 static const Kernel *find(const char *name, char type) {
     for (int k = 0; k < KERNELS; k++)
@@ -542,11 +588,20 @@ static PyObject *py_use_pool(PyObject *self, PyObject *address) {
     Py_RETURN_NONE;
 }
 
+static PyObject *py_use_threads(PyObject *self, PyObject *count) {
+    long n = PyLong_AsLong(count);
+    if (PyErr_Occurred())
+        return NULL;
+    threads_for_large = n;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"ufuncs", py_ufuncs, METH_NOARGS, "ufuncs() -> {name: ufunc}"},
     {"update", py_update, METH_VARARGS, "update(name, arrays, numbers, threads) -> how many tuples were done"},
     {"over_rows", py_over_rows, METH_VARARGS, "over_rows(name, arrays and result, threads) -> whether it was done"},
     {"over_halves", py_over_halves, METH_VARARGS, "over_halves(name, arrays and result, numbers, threads) -> whether it was done"},
+    {"use_threads", py_use_threads, METH_O, "use_threads(how many): for large arrays"},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},
 };

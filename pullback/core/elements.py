@@ -1,7 +1,7 @@
 """Element-wise operators and updates in C, where they are built.
 
 `table` is {operator: {variant: ufunc}}: `table["gelu.default"][("none",)](x)`. A variant is the values of arguments that are no
-numbers (see `codegen/eager.py`, which prints the loops). `over_rows` runs a loop over arrays that lie otherwise. `update` runs a loop over each of several tuples of arrays and writes
+numbers (see `codegen/eager.py`, which prints the loops). Threads share large arrays (`use_threads`). `over_rows` runs a loop over arrays that lie otherwise. `update` runs a loop over each of several tuples of arrays and writes
 the first of them. Without the extension, or with `PULLBACK_NATIVE=0`, the table is empty and `update` does nothing: the array
 library computes.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from .arrays import keep_freed_memory
 from .threads import native_pool, thread_count
 
 _elements = None
@@ -25,6 +26,13 @@ if _elements is not None:
     for _name, _ufunc in _elements.ufuncs().items():
         _operator, *_words = _name.split(":")
         table.setdefault(_operator, {})[tuple(_words)] = _ufunc
+
+
+def use_threads() -> None:
+    """Before ufuncs of the table are called on large arrays: as many threads as large work may use share them."""
+    keep_freed_memory()
+    if _elements is not None:
+        _elements.use_threads(thread_count())
 
 
 def over_rows(name: str, *arrays) -> bool:

@@ -1,4 +1,4 @@
-"""The plain case of element-wise operators: small plain CPU tensors, straight to the array library.
+"""The plain case of element-wise operators: small plain CPU tensors, straight to the array library; large ones to a loop in C.
 
 Two kinds of operators have one: those whose kernel is one ufunc (`ufunc=`), and those whose kernel may be called on
 arrays of one dtype and shape as they are (`plain=KernelCase()`). A third kind of lines chooses another overload where an
@@ -13,6 +13,7 @@ from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, dtype
 from ..system.operator import Operator
 from .kernels import half_loop_of, kernel_of, loop_of
+from .large import looped_dtypes, loops_of, over_all, shares
 from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
 from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
 
@@ -62,6 +63,7 @@ def names_of(op: Operator) -> dict:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
         names |= {"loop": loop_of(functional), "FLOAT32": dtypes.float32}
         names |= {"half_loop": half_loop_of(functional), "BFLOAT16": dtypes.bfloat16}
+        names |= {"LOOPS": loops_of(functional), "over_all": over_all, "shares": shares}
     if declared.constant is not None:
         names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
     case = case_of(functional)
@@ -107,13 +109,38 @@ def _ufunc_lines(call: Call) -> list[str]:
         body = _binary_lines(call, x, others[0])
     else:
         body = [f"r = {_unary(call, x, '...')}", *_finish(call, [x])]
-    small = block(f"if mode < 2 and d in DIRECT and {x}._array.size < LARGE:", *body)
-    return block(f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype", *small)
+    lines = block(f"if mode < 2 and d in DIRECT and {x}._array.size < LARGE:", *body)
+    if loops_of(call.op):
+        lines += block("elif mode < 2 and d in LOOPS:", *_large_lines(call, x, *others))
+    return block(f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype", *lines)
+
+
+def _large_lines(call: Call, x: str, y: str | None = None) -> list[str]:
+    """Many elements: a loop in C, which threads share."""
+    done = finish(
+        "d", [x] if y is None else [x, y], f"record.record(t, {call.given})" if call.op.differentiable else None
+    )
+    if y is None:
+        return block(f"if shares({x}._array):", f"r = LOOPS[d]({x}._array)", *done)
+    pair = block("if r is not None:", *done)
+    lines = block(
+        f"if {y}.__class__ in PLAIN:",
+        *block(f"if {_is_alike(y)}:", f"r = over_all(LOOPS[d], {x}._array, {y}._array)", *pair),
+    )
+    if _takes_number(call.op, y):
+        number = f"r = over_all(LOOPS[d], {x}._array, asarray({y}, dtype={x}._array.dtype))"
+        alone = finish("d", [x], f"record.record(t, {call.given})" if call.op.differentiable else None)
+        lines += block(f"elif {_number_fits(call, y)}:", number, *block("if r is not None:", *alone))
+    return lines
+
+
+def _is_alike(y: str) -> str:
+    return f"d is {y}.dtype and not {y}._keys"
 
 
 def _binary_lines(call: Call, x: str, y: str) -> list[str]:
     pair = attempt(f"r = {_ufunc(call)}({x}._array, {y}._array, out=...)", "ValueError", *_finish(call, [x, y]))
-    alike = block(f"if d is {y}.dtype and not {y}._keys and {y}._array.size < LARGE:", *pair)
+    alike = block(f"if {_is_alike(y)} and {y}._array.size < LARGE:", *pair)
     lines = block(f"if {y}.__class__ in PLAIN:", *alike)
     if _takes_number(call.op, y):
         lines += block(
@@ -163,7 +190,8 @@ class KernelCase(PlainCase):
 
     def names(self, op: Operator) -> dict:
         direct = COMPUTED if self.dtypes == "all" else FLOATS
-        return {"kernel": kernel_of(op), "DIRECT_KERNEL": direct, "check": op.declared.check}
+        looped = {"LOOPED": looped_dtypes(op), "shares": shares}
+        return {"kernel": kernel_of(op), "DIRECT_KERNEL": direct, "check": op.declared.check, **looped}
 
 
 class AnyKernelCase(KernelCase):
@@ -245,8 +273,11 @@ def _kernel_call(call: Call, integers: bool = False) -> str:
 def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = (), integers: bool = False) -> list[str]:
     integers = integers and not _masks(call)
     first, same = _alike(call, integers)
+    size = f"{first}._array.size < LARGE"
+    if looped_dtypes(call.op):
+        size = f"({size} or d in LOOPED and shares({', '.join(f'{t}._array' for t in call.tensors)}))"
     small = block(
-        f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', f'{first}._array.size < LARGE', *same)}:",
+        f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', *same, size)}:",
         *checks,
         f"r = {_kernel_call(call, integers)}",
         *block("if r.__class__ is not ndarray:", "r = np.asarray(r)"),
@@ -258,14 +289,14 @@ def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = (), in
 
 
 # ---- in place
-def _writable(tensors: list[str], direct: str) -> str:
+def _writable(tensors: list[str], direct: str, size: str = "<") -> str:
     """Memory that is written once by each element, and a history that need not be kept: none, or recording is off."""
     x = tensors[0]
     no_history = all_of(*[f"{t}._autograd is None" for t in tensors], f"{x}._view_info is None")
     recording = f"(mode == 0 or mode == 1 and {no_history})"
     apart = "".join(f" and {y}._memory is not {x}._memory" for y in tensors[1:])
     memory = f"({x}._memory is None or {x}._array.flags.c_contiguous{apart})"
-    return f"{recording} and d in {direct} and {x}._array.size < LARGE and {memory}"
+    return f"{recording} and d in {direct} and {x}._array.size {size} LARGE and {memory}"
 
 
 def _inplace_ufunc_lines(call: Call) -> list[str]:
@@ -279,6 +310,10 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     y = others[0]
     pair = attempt(f"{_ufunc(call)}({x}._array, {y}._array, out={x}._array)", "ValueError", *done)
     lines = block(f"if {is_plain([y], f'{y}.dtype is d', _writable([x, y], 'DIRECT'))}:", *pair)
+    if loops_of(call.op):
+        alike = [f"{y}.dtype is d", f"{y}._array.shape == {x}._array.shape", _writable([x, y], "LOOPS", ">=")]
+        shared = is_plain([y], *alike, f"shares({x}._array, {y}._array)")
+        lines += block(f"if {shared}:", f"LOOPS[d]({x}._array, {y}._array, out={x}._array)", *done)
     if _takes_number(call.op, y):
         lines += block(
             f"if {all_of(_number_fits(call, y), _writable([x], 'DIRECT'))}:",

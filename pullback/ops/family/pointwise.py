@@ -19,10 +19,10 @@ import numpy as np
 
 from ...core import dtype as dtypes
 from ...core import halves
-from ...core.arrays import LARGE, can_split, keep_freed_memory, library, run_chunks, split_elementwise
+from ...core.arrays import LARGE, can_split, library, run_chunks, split_elementwise
 from ...core.device import cpu
 from ...core.dtype import INT, dtype
-from ...core.elements import over_rows
+from ...core.elements import use_threads
 from ...core.errors import no_memory
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.layers import above
@@ -31,6 +31,7 @@ from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
 from ..eager.kernels import half_loop_of, has_loop, kernel_of, loop_of, run_into
+from ..eager.large import by_rows, looped_dtypes, loops_of
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import NONDIFFERENTIABLE, Declaration
@@ -288,7 +289,11 @@ class Pointwise(Family):
         if xp is not np:
             ufunc(*arrays, out=out)
         elif out.size >= LARGE and can_split([out, *arrays], out.shape):
-            split_elementwise(ufunc, arrays, out)
+            if (shared := loops_of(op).get(target.dtype)) is None:
+                split_elementwise(ufunc, arrays, out)
+            else:
+                use_threads()
+                shared(*arrays, out=out)
         else:
             ufunc(*arrays, out=out)
         return True
@@ -386,10 +391,11 @@ def _run_kernel(op: Operator, xp, values: list, result: np.dtype):
     arrays = [v for v in values if isinstance(v, np.ndarray) and v.ndim] if xp is np else []
     largest = max((a.size for a in arrays), default=0)
     if largest >= LARGE:
-        keep_freed_memory()
+        use_threads()
         if (out := _by_rows(op, values, arrays, result)) is not None:
             return out
-    if largest < LARGE or thread_count() < 2:
+    alone = LARGE if op.kernel is not None else _LARGE_UFUNC
+    if largest < alone or thread_count() < 2:
         if xp is not np:
             return call_on_device(op, xp, values)
         if op.kernel is not None and (ufunc := ufuncs.ufunc_of(op, values, result)) is not None:  # such as add, alpha=1
@@ -400,8 +406,28 @@ def _run_kernel(op: Operator, xp, values: list, result: np.dtype):
     if not dense and shape[0] < thread_count():
         return np.asarray(call_kernel(op, xp, values))
     out = np.empty(shape, result) if dense else ufuncs.blank(shape, result, arrays)
+    if dense and _run_shared(op, values, arrays, out):
+        return out
     _run_in_pieces(op, [_Piece(v, shape, dense) for v in values], out.reshape(-1) if dense else out)
     return out
+
+
+_LARGE_UFUNC = 1 << 20  # elements of the array library's ufuncs that are worth waking a thread of Python's
+
+
+def _run_shared(op: Operator, values: list, arrays: list, out) -> bool:
+    """By a loop in C over row-major arrays, which threads share by themselves."""
+    known = dtypes.by_numpy.get(out.dtype)
+    if any(a.dtype != out.dtype for a in arrays):
+        return False
+    if known in looped_dtypes(op):
+        run_into(op, values, out)
+        return True
+    loop = loops_of(op).get(known)
+    if loop is None or ufuncs.ufunc_of(op, values, out.dtype) is None:
+        return False
+    loop(*[v for v in values if isinstance(v, np.ndarray)], out=out)
+    return True
 
 
 def _by_rows(op: Operator, values: list, arrays: list, result: np.dtype):
@@ -411,21 +437,12 @@ def _by_rows(op: Operator, values: list, arrays: list, result: np.dtype):
         return None
     if all(a.shape == arrays[0].shape and a.flags.c_contiguous for a in arrays):
         return None
-    if op.declared.ufunc in _ROWS:
-        name = f"rows:{op.declared.ufunc}" if ufuncs.ufunc_of(op, values, result) is not None else None
+    loop = loops_of(op).get(dtypes.by_numpy[result])
+    if loop is not None and loop.nin == 2:
+        name = loop.__name__ if ufuncs.ufunc_of(op, values, result) is not None else None
     else:
         name = key_of(op) if len(given) == len(values) and has_loop(op) else None
-    if name is None:
-        return None
-    shape = np.broadcast_shapes(*[a.shape for a in given])
-    if shape[-1] < _SHORTEST_ROW:
-        return None
-    out = ufuncs.blank(shape, result, arrays)
-    return out if over_rows(name, *given, out) else None
-
-
-_SHORTEST_ROW = 64  # what surrounds the loop over a shorter one takes longer than the array library does
-_ROWS = frozenset(("add", "subtract", "multiply", "divide"))  # the ufuncs for whose rows there are loops
+    return None if name is None else by_rows(name, given)
 
 
 def call_kernel(op: Operator, xp, values: list):
