@@ -1802,7 +1802,7 @@ static void V(log_sigmoid_default_f)(i64 n, char *const *a) {
         const f32 v5 = f_log1p(v4);
         const f32 v6 = f_max(v1, 0.0f);
         const f32 v7 = v5 + v6;
-        const f32 v8 = -v7;
+        const f32 v8 = 0.0f - v7;
         y0[i] = v8;
     }
 }

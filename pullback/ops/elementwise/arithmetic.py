@@ -141,7 +141,7 @@ addcmul = pointwise(
 )
 
 
-def _check_addcdiv(self, tensor1, tensor2, value=1) -> None:
+def check_addcdiv(self, tensor1, tensor2, value=1) -> None:
     if tensor1.dtype.category <= dtypes.INT and tensor2.dtype.category <= dtypes.INT:
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
@@ -155,7 +155,7 @@ def _check_addcdiv(self, tensor1, tensor2, value=1) -> None:
 addcdiv = pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=(),
-    check=_check_addcdiv,
+    check=check_addcdiv,
     plain=KernelCase(),
     kernel=lambda xp, x, a, b, value: x + _scaled(xp, a, value) / b,
     vjp={

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from ...core import modes
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import Tensor
+from ...core.tensor import FAKE, META, Tensor
 from ..family.base import composite
 from ..system.inplace import check_writable
 from ..system.operator import Operator, exports
 from ..system.overloads import overloaded, publish, resolve
+from .arithmetic import check_addcdiv
 from .foreach_nodes import join
 
 UNARY = (
@@ -72,7 +73,15 @@ def _unpacked(tensors: tuple, scalars: Tensor) -> tuple:
         raise RuntimeError(
             f"Expected length of scalars to match input of length {len(tensors)} but got {scalars.numel()} instead."
         )
+    if not scalars.is_contiguous():
+        raise RuntimeError("Expected scalars to be contiguous.")
     return scalars.unbind(0)
+
+
+def _are_numbers(scalars: Tensor) -> bool:
+    """Whether a tensor can be read as numbers: neither traced nor differentiated, nor without data."""
+    followed = ambient.mode & (modes.CAPTURE | modes.TRANSFORM | modes.FORWARD | modes.DISPATCH)
+    return not followed and not scalars._keys & (FAKE | META) and not requires_grad(scalars)
 
 
 # ---- declarations
@@ -189,8 +198,15 @@ def _ternary(name: str, inplace: bool) -> list[Operator]:
 
     def with_tensor(self, tensor1, tensor2, scalars):
         _check(self, tensor1, tensor2)
-        pairs = [a * b if name == "addcmul" else a / b for a, b in zip(tensor1, tensor2, strict=True)]
-        return tuple(add(t, p * s) for t, p, s in zip(self, pairs, _unpacked(self, scalars), strict=True))
+        values = _unpacked(self, scalars)
+        if _are_numbers(scalars):
+            return each(self, tensor1, tensor2, tuple(scalars.tolist()))
+        if name == "addcdiv":
+            for t, a, b in zip(self, tensor1, tensor2, strict=True):
+                check_addcdiv(t, a, b)
+        scaled = [a * (v.to(a.dtype) if a.is_complex() else v) for a, v in zip(tensor1, values, strict=True)]
+        pairs = [a * b if name == "addcmul" else a / b for a, b in zip(scaled, tensor2, strict=True)]
+        return tuple(add(t, p) for t, p in zip(self, pairs, strict=True))
 
     pair = ", Tensor[] tensor1, Tensor[] tensor2"
     return [

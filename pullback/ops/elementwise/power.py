@@ -31,14 +31,20 @@ def _integer_power(xp, x, y):
 
 
 def power(xp, x, y):
-    """`x ** y` on arrays of one dtype; a complex zero to the power of zero is undefined."""
+    """`x ** y` on arrays of one dtype."""
     if x.dtype.kind in "iu":
         return _integer_power(xp, x, y)
     result = xp.power(x, y)
-    if x.dtype.kind == "c":
-        undefined = (x == 0) & (y == 0)
-        return xp.where(undefined, complex(math.nan, math.nan), result).astype(x.dtype) if undefined.any() else result
-    return result
+    return _at_zero(xp, x, y, result) if x.dtype.kind == "c" else result
+
+
+def _at_zero(xp, x, y, result):
+    """Powers of complex zeros as the exponential of y log(x) has them: infinite to negative powers, undefined to that of 0."""
+    zero = x == 0
+    if not zero.any():
+        return result
+    result = xp.where(zero & (y == 0), complex(math.nan, math.nan), result)
+    return xp.where(zero & (y.real < 0), complex(math.inf, math.nan), result).astype(x.dtype)
 
 
 def _times(xp, product, x):
@@ -63,7 +69,10 @@ _SHORT_FLOAT = {
 def _power_number(xp, x, exponent):
     n = exponent if not hasattr(exponent, "item") else exponent.item()
     short = _SHORT.get(n) or (_SHORT_FLOAT.get(n) if x.dtype.kind in "fc" else None)
-    return short(xp, x) if short is not None else power(xp, x, xp.asarray(n, dtype=x.dtype))
+    exponents = xp.asarray(n, dtype=x.dtype)
+    if short is None:
+        return power(xp, x, exponents)
+    return _at_zero(xp, x, exponents, short(xp, x)) if x.dtype.kind == "c" and n.real < 0 else short(xp, x)
 
 
 # ---- rules

@@ -210,7 +210,7 @@ log_sigmoid = pointwise(
     "log_sigmoid(Tensor self) -> Tensor",
     numbers=(),
     supports="real_float",
-    kernel=lambda xp, x: xp.negative(log1pexp(xp, xp.negative(x))),
+    kernel=lambda xp, x: 0.0 - log1pexp(xp, xp.negative(x)),  # zero where that is small: no negative one
     plain=KernelCase(),
     public="nn.functional.logsigmoid",
     inplace=False,

@@ -202,7 +202,7 @@ erfc = special(
 )
 erfinv = special(
     "erfinv(Tensor self) -> Tensor",
-    "erfinv",
+    kernel=lambda xp, x: xp.copysign(library(xp).erfinv(x), x),  # SciPy's drops the sign of zero in double precision
     vjp=lambda g, self: g * self.erfinv().pow(2).exp() * (0.5 * math.sqrt(math.pi)),
     autocast_cuda="float32",
     zero="kept",

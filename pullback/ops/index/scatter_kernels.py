@@ -273,7 +273,8 @@ def check_slices(name: str, self_shape, index, source_shape, dim: int) -> int:
         raise RuntimeError(
             f"{name}(): Number of indices ({count}) should be equal to source.size(dim): ({have}), for dim: {d}"
         )
-    if (*self_shape[:d], *self_shape[d + 1 :]) != (*source_shape[:d], *source_shape[d + 1 :]):
+    kept, given = (*self_shape[:d], *self_shape[d + 1 :]), (*source_shape[:d], *source_shape[d + 1 :])
+    if kept != given or len(self_shape) != len(source_shape):
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(self_shape)} source.shape = {list(source_shape)}"

@@ -83,7 +83,9 @@ def norm_vjp(g: Tensor, x: Tensor, p: float, norm: Tensor, axes: tuple[int, ...]
     if p == 1:
         return x.sgn() * g
     if p == 2:
-        return x * (g / norm.masked_fill(norm == 0, inf))  # not masked behind: a derivative of this would be 0 / 0
+        # Divided before it is scaled: in half precision one over a small norm is infinite. And not masked behind: a
+        # derivative of that would be 0 / 0.
+        return x / norm.masked_fill(norm == 0, inf) * g
     if p in (inf, -inf):
         size = x.abs()
         at = (size == norm) | (size.isnan() & norm.isnan())

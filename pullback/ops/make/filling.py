@@ -107,7 +107,6 @@ fill_tensor = operator(
     inplace_node="FillBackward3",
     reads_first=True,
     write=_fill_write,
-    expanded=_fill_write,
     vjp={"self": lambda g: g.new_zeros(g.shape), "value": lambda g: g.sum()},
     cost="cheap",
 )

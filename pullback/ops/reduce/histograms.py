@@ -17,6 +17,7 @@ from ..system.operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, DataDependent,
 from ..system.overloads import overloaded
 from ..system.precision import rounded, wide
 from ..system.return_types import result_type_named
+from ..system.scalars import c_name
 from .reductions import HIDDEN, not_implemented
 
 
@@ -50,10 +51,19 @@ def _histc(xp, a, bins, min, max):
     return rounded(xp.bincount(xp.minimum(place, bins - 1), minlength=bins), a.dtype)
 
 
+def _check_histc_out(result, out) -> None:
+    if out.dtype is not result.dtype:
+        raise RuntimeError(
+            "torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
+            f"{c_name(result.dtype)} and hist {c_name(out.dtype)}"
+        )
+
+
 histc = operator(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     kernel=_histc,
     check=_check_histc,
+    check_out=_check_histc_out,
     meta=lambda self, bins, min, max: Spec((bins,), self.dtype),
     vjp=NONDIFFERENTIABLE,
 )

@@ -22,7 +22,7 @@ from ..system.concrete import may_have_zeros
 from ..system.operator import NONDIFFERENTIABLE, Spec
 from ..system.overloads import overloaded
 from ..system.precision import widened
-from ..system.scalars import exact_out
+from ..system.scalars import exact_out, input_out
 from . import reduction_kernels as kernels
 from .reduction_lowering import lower_all, lower_any, lower_argmax, lower_extreme, lower_max_dim, lower_prod, lower_sum
 
@@ -226,7 +226,7 @@ def _share_among_equals(g, self, out, dim, keepdim):
     mask = self == restore_dims(out, self.shape, dim, keepdim)
     axes = wrap_dims(dim or None, self.ndim)
     g = restore_dims(g, self.shape, dim, keepdim) * mask
-    return g / mask.sum(axes, True) if axes else g
+    return g / mask.sum(axes or None, True)
 
 
 def share_among_all_equals(g, self, out):
@@ -262,6 +262,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     by_dims = reduction(
         f"a{short}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         lower=lower_extreme[kernel], kernel=reduce, combine=combine, check=_check_dims(f"a{short}", f"{kernel}_values_cpu"), vjp=_share_among_equals,
+        check_out=input_out,
     )  # fmt: skip
     place = reduction(
         f"arg{short}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",

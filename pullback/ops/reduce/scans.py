@@ -183,7 +183,11 @@ def _logcumsumexp_vjp(g, self, out, dim):
     if not self.ndim:
         return g * weight
     dim = wrap_dim(dim, self.ndim)
-    rate = (_shifted(out, dim, 1, filler=float("-inf")) - out).masked_fill(nothing, float("-inf")).exp()
+    before = _shifted(out, dim, 1, filler=float("-inf"))
+    change = (before - out).masked_fill(
+        (before == out) & out.isinf(), 0
+    )  # from infinity on, what comes does not matter
+    rate = change.masked_fill(nothing, float("-inf")).exp()
     return weight * _reverse_scan(conj(rate), g, dim)
 
 

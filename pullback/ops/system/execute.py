@@ -84,5 +84,7 @@ def resolve_bits(t: Tensor) -> Tensor:
     if t._keys & CONJ:
         array = xp.conjugate(array, out=...)
     if t._keys & NEG:
+        if t.dtype is dtypes.bool:
+            raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
         array = xp.negative(array, out=...)
     return wrap(array, t.dtype, t.device, t._keys & ~(CONJ | NEG))

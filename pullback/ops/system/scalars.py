@@ -42,6 +42,15 @@ def exact_out(result: Tensor, out: Tensor) -> None:
         )
 
 
+def input_out(result: Tensor, out: Tensor) -> None:
+    """As `exact_out`, of operators whose result has the dtype of their input."""
+    if out.dtype is not result.dtype:
+        raise RuntimeError(
+            f"Expected the dtype for input and out to match, but got {result.dtype.scalar_name} for input's dtype and "
+            f"{out.dtype.scalar_name} for out's dtype."
+        )
+
+
 def check_fits(value, d: dtype) -> None:
     """Refuse a number that a dtype cannot hold; negative ones wrap in unsigned types, NaN and infinities are floats."""
     if isinstance(value, complex) and d.category != COMPLEX and value.imag != 0:

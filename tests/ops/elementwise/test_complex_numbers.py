@@ -94,3 +94,16 @@ def test_polar_of_negative_sizes_has_the_derivative_of_its_formula():
     assert torch.autograd.gradgradcheck(torch.polar, (size, angle))
     _, t = torch.func.jvp(lambda s: torch.polar(s, angle.detach()), (size.detach(),), (torch.ones(3).double(),))
     assert torch.allclose(t, torch.polar(torch.ones(3).double(), angle.detach()))
+
+
+def test_powers_of_zero_are_exponentials_of_its_logarithm():
+    zeros = torch.zeros(2, dtype=torch.complex128)
+    for n in (-1, -2, -0.5, -3, -1 + 1j):
+        for found in (zeros**n, torch.pow(zeros, torch.tensor(n, dtype=torch.complex128)), torch.float_power(zeros, n)):
+            assert found.real.tolist() == [math.inf] * 2 and found.imag.isnan().all()
+    assert (zeros**2).tolist() == [0j, 0j] and (torch.pow(zeros, zeros)).real.isnan().all()
+
+
+def test_a_negated_mask_has_no_numbers():
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        torch._neg_view(torch.tensor([True])).clone()

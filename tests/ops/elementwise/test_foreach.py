@@ -59,6 +59,12 @@ REFUSED = [
     ("torch._foreach_add(xs, xs[:1])", RuntimeError, "same number of tensors, got 2 and 1"),
     ("torch._foreach_add(xs, torch.ones(2))", RuntimeError, "expected to be 0 dim but it has 1 dimensions"),
     ("torch._foreach_add(xs, 1, alpha=2)", TypeError, "invalid combination of arguments"),
+    ("torch._foreach_addcmul(xs, xs, xs, torch.ones(4)[::2])", RuntimeError, "Expected scalars to be contiguous"),
+    (
+        "torch._foreach_addcdiv(xs, [x.int() for x in xs], [x.int() for x in xs], torch.ones(2))",
+        RuntimeError,
+        "Integer division with addcdiv",
+    ),
     ("torch._foreach_exp(2)", TypeError, "_foreach_exp"),
 ]
 
@@ -101,3 +107,13 @@ def test_nothing_is_written_where_one_of_the_tensors_may_not_be() -> None:
         torch._foreach_add_([x, leaf], 1)
     assert x.tolist() == [1, 1] and x._version == 0
     assert torch.ops.aten._foreach_add_.Scalar([x, x.clone()], 1) is None
+
+
+def test_a_tensor_of_scalars_is_so_many_numbers():
+    whole, z = [torch.tensor([1, 2])], [torch.tensor([1 + 1j, 2 - 1j])]
+    assert lists(torch._foreach_addcmul(whole, whole, whole, torch.tensor([2.5]))) == [[3, 10]]
+    assert str(torch._foreach_addcmul(z, z, z, torch.tensor([float("inf")]))) == str(
+        torch._foreach_addcmul(z, z, z, [float("inf")])
+    )
+    traced = torch.compile(lambda z, s: torch._foreach_addcdiv(z, z, z, s), backend="eager")
+    assert lists(traced(z, torch.tensor([2.0]))) == [[3 + 1j, 4 - 1j]]

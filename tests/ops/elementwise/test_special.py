@@ -230,3 +230,11 @@ def test_integers_beside_floats_are_promoted_to_them():
                     found, expected = f(a, b), f(a, b.to(d))
                     assert (found.dtype, found.stride()) == (expected.dtype, expected.stride()), f
                     assert torch.equal(found.nan_to_num(7.5), expected.nan_to_num(7.5)), f
+
+
+def test_signs_of_zeros_are_those_of_pytorch():
+    for d in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        assert str(torch.tensor([-0.0, 0.0], dtype=d).erfinv().tolist()) == "[-0.0, 0.0]"
+        x = torch.tensor([2e4] * 9, dtype=d)
+        assert not any(math.copysign(1, v) < 0 for v in torch.nn.functional.logsigmoid(x).tolist())
+        assert math.copysign(1, torch.compile(torch.nn.functional.logsigmoid)(x)[0].item()) == 1

@@ -223,3 +223,12 @@ def test_index_add_says_which_index_lies_outside():
     for shape, dim in (((2,), 0), ((3, 2, 4), 1)):
         with pytest.raises(IndexError, match="index out of range in self"):
             torch.zeros(shape).index_add(dim, at, torch.ones(shape))
+
+
+@pytest.mark.parametrize("call", ["index_add", "index_reduce"])
+def test_slices_have_as_many_dimensions_as_what_they_are_added_to(call):
+    rest = ("prod",) if call == "index_reduce" else ()
+    for shape, source in (((4,), ()), ((), (1,)), ((1,), ())):
+        with pytest.raises(RuntimeError, match="source tensor shape must match self tensor shape"):
+            getattr(torch.zeros(shape), call)(0, torch.tensor([0]), torch.ones(source), *rest)
+    assert getattr(torch.ones(()), call)(0, torch.tensor([0]), torch.ones(()), *rest).tolist() == 1 + (not rest)

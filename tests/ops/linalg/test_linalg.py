@@ -377,3 +377,12 @@ def test_overloads_are_not_chosen_by_arguments_that_go_by_name() -> None:
     assert torch.ops.aten.linalg_matrix_rank(x, 1e-8).item() == 1
     expected = torch.linalg.pinv(x, rcond=1e-10)
     assert torch.allclose(torch.func.vmap(lambda v: torch.ops.aten.linalg_pinv(v, 1e-10))(x[None])[0], expected)
+
+
+def test_slopes_of_small_norms_are_finite_in_half_precision():
+    x = torch.full((3,), 1e-6, dtype=torch.float16, requires_grad=True)
+    (slope,) = torch.autograd.grad(L.vector_norm(x), x)
+    np.testing.assert_allclose(slope.tolist(), [3**-0.5] * 3, rtol=0.2)
+    x = torch.ones(2, 3, dtype=torch.float16, requires_grad=True)
+    (slope,) = torch.autograd.grad(torch.pairwise_distance(x, x).sum(), x)
+    assert slope.tolist() == [[0.0] * 3] * 2

@@ -116,3 +116,10 @@ def test_growing_memory_that_one_tensor_has_looks_for_no_others(monkeypatch):
     view, alias = y[1:], y.detach()
     y.resize_(4).fill_(5)
     assert looked and view.tolist() == [5] and alias.tolist() == [5, 5]
+
+
+def test_a_tensor_fills_no_memory_that_elements_share():
+    expanded = torch.zeros(1).expand(3)
+    assert expanded.fill_(2).tolist() == [2.0] * 3
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
+        expanded.fill_(torch.tensor(3.0))

@@ -180,3 +180,15 @@ def test_distances_of_what_is_no_number_are_none():
     for p in (0.0, 1.0, 2.0, float("inf")):
         assert torch.pdist(x, p).isnan().all() and torch.pdist(infinite, p).isnan().all()
     assert torch.pdist(torch.tensor([[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]]), 0.0).tolist() == [2]
+
+
+@pytest.mark.parametrize("name", ["amax", "amin"])
+def test_extremes_are_written_in_their_own_dtype(name):
+    with pytest.raises(
+        RuntimeError, match="input and out to match, but got Double for input's dtype and Float for out"
+    ):
+        getattr(torch, name)(torch.ones(2, 2, dtype=torch.float64), 1, out=torch.empty(2))
+    with pytest.raises(RuntimeError, match="should have the same dtype, but got input double and hist float"):
+        torch.histc(torch.ones(2, dtype=torch.float64), 4, 0, 2, out=torch.empty(4))
+    x = torch.tensor(float("nan"), requires_grad=True)
+    assert torch.autograd.grad(getattr(x, name)(), x)[0].isnan()

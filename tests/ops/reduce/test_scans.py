@@ -85,3 +85,12 @@ def test_numerical_gradients(order):
         strict=True,
     ):
         np.testing.assert_allclose(got.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_what_comes_before_or_after_infinity_keeps_its_slope(dtype):
+    inf, nan = float("inf"), float("nan")
+    for values, expected in (([1.0, inf, 2.0], [1.0, nan, 0.0]), ([inf, -1.0, 1.0], [nan, 0.0, 0.0])):
+        x = torch.tensor(values, dtype=dtype, requires_grad=True)
+        (got,) = torch.autograd.grad(x.logcumsumexp(0).sum(), x)
+        np.testing.assert_array_equal(got.tolist(), expected)
