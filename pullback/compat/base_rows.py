@@ -10,6 +10,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch": {
         "_C": "torch._C:",
         "_VF": "torch._VF:",
+        "Type": "pullback.ops.system.schema_types:TypeName",
         "_tensor_classes": "pullback.ops.make.construct:typed_classes",
         "_dynamo": "torch._dynamo:",
         "_functorch": "torch._functorch:",

@@ -23,12 +23,15 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._subclasses": {
         "fake_tensor": "torch._subclasses.fake_tensor:",
         "fake_utils": "torch._subclasses.fake_utils:",
+        "fake_impls": "torch._subclasses.fake_impls:",
         "CrossRefFakeMode": f"{_CHECKING}:CrossRefFakeMode",
         **{name: f"{_FAKE}:{name}" for name in _PUBLIC},
     },
     "torch._subclasses.fake_tensor": {
         **{name: f"{_FAKE}:{name}" for name in _NAMES},
         "_is_tensor_constructor": "pullback.capture.fake.facts:is_tensor_constructor",
+        "_like_tensor_constructors": "pullback.capture.fake.constructors:LIKE",
+        "_device_not_kwarg_ops": "pullback.capture.fake.constructors:DEVICE_BY_POSITION",
         "FakeCopyMode": f"{_CHECKING}:FakeCopyMode",
         "DispatchCacheInfo": f"{_CACHE}:DispatchCacheInfo",
         "TensorMetadata": f"{_CACHE}:TensorMetadata",
@@ -42,8 +45,11 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._subclasses.schema_check_mode": {
         name: f"pullback.library.schema_check:{name}" for name in ("SchemaCheckMode", "Mutation", "Aliasing")
     },
+    "torch._subclasses.fake_impls": {"get_fast_op_impls": "pullback.capture.fake.fast:get_fast_op_impls"},
     "torch._guards": {
-        "detect_fake_mode": f"{_FAKE}:detect_fake_mode",
+        "detect_fake_mode": "pullback.capture.fake.tracing_context:detect",
+        "TracingContext": "pullback.capture.fake.tracing_context:TracingContext",
+        "tracing": "pullback.capture.fake.tracing_context:tracing",
         "active_fake_mode": f"{_FAKE}:active_fake_mode",
     },
     "torch._prims": {"utils": "torch._prims_common:"},

@@ -71,22 +71,6 @@ cast_Double, cast_Float, cast_Half = partial(_cast, "double"), partial(_cast, "f
 cast_Int, cast_Long, cast_Short = partial(_cast, "int"), partial(_cast, "long"), partial(_cast, "short")
 
 
-class TensorType:
-    """TorchScript's type of tensors, which packages write in annotations; there is no TorchScript to read them."""
-
-    @staticmethod
-    def get() -> TensorType:
-        return TensorType()
-
-
-class DeviceObjType(TensorType):
-    """TorchScript's type of devices."""
-
-    @staticmethod
-    def get() -> DeviceObjType:
-        return DeviceObjType()
-
-
 def always_record(_: int) -> Any:
     """The schedule of a profiler that was given none: every step is recorded."""
     from ..profiler import ProfilerAction

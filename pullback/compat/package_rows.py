@@ -218,8 +218,8 @@ TORCH_ROWS: dict[str, str] = {
         f"_cast_{name}": f"{_FUNCTIONS}:cast_{name}"
         for name in ("Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
     },
-    "TensorType": f"{_FUNCTIONS}:TensorType",
-    "DeviceObjType": f"{_FUNCTIONS}:DeviceObjType",
+    "TensorType": "pullback.ops.system.schema_types:TensorType",
+    "DeviceObjType": "pullback.ops.system.schema_types:DeviceObjType",
     "_has_compatible_shallow_copy_type": f"{_NAMES}:has_compatible_shallow_copy_type",
     "_disable_dynamo": "pullback.surface.compiler:disable",
     "_amp_update_scale_": f"{_TRAINING}:update_scale",

@@ -8,14 +8,14 @@ from ..core import modes
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor
-from ..ops.system.operator import Operator
+from ..ops.system.operator import Operator, registry
 from ..ops.system.packet import packet
 from ..ops.system.schema import Schema
 from . import declaration
 from .aliasing import flat_tensors, shares_memory
 from .functions import lookup
 from .kernels import table_of
-from .keys import DispatchKey, DispatchKeySet, backend_of, key_set
+from .keys import DispatchKey, DispatchKeySet, own_keys
 from .operator import LibraryOperator
 
 
@@ -102,11 +102,21 @@ def is_subclass_like(t: Tensor) -> bool:
 
 
 def keys_of(t: Tensor) -> DispatchKeySet:
-    """The dispatch keys of a tensor: its backend, autograd for it, and what its class adds."""
-    result = key_set(backend_of([t], t._keys))
+    """The dispatch keys of a tensor: its backend, autograd and autocast for it, and what its class and its views add."""
+    result = own_keys(t)
     extra = t.__dict__.get("extra_keys")
-    python = DispatchKeySet(DispatchKey["Python"]) if t._keys & DISPATCH_SUBCLASS else DispatchKeySet()
+    python = DispatchKeySet(DispatchKey["Python"]) if t._keys & (DISPATCH_SUBCLASS | FAKE) else DispatchKeySet()
     return result | python | (extra if extra is not None else DispatchKeySet())
+
+
+def describe_keys(t: Tensor) -> str:
+    """The dispatch keys of a tensor, in words."""
+    return repr(keys_of(t))
+
+
+def all_schemas() -> list[Schema]:
+    """The schemas of all operators that are known now."""
+    return [op.schema for op in registry.values()]
 
 
 def parse_schema(text: str) -> Schema:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from ..core.tensor import META, NESTED, SPARSE, Tensor
+from ..core.tensor import CONJ, INFERENCE_TENSOR, META, NEG, NESTED, SPARSE, Tensor
 
 COMPOSITE_IMPLICIT = "CompositeImplicitAutograd"
 COMPOSITE_EXPLICIT = "CompositeExplicitAutograd"
@@ -46,6 +46,13 @@ DispatchKey = Enum("DispatchKey", {name: name for name in sorted(KNOWN)}, module
 DispatchKey.__doc__ = (
     "A place at which kernels are registered, by PyTorch's name.\n\n>>> torch.DispatchKey.CPU.name\n'CPU'"
 )
+
+
+_ASCENDING = (
+    UNDEFINED, *_BACKENDS, "BackendSelect", "Python", "Functionalize", "Conjugate", "Negative", "ZeroTensor", "ADInplaceOrView",
+    *_AUTOGRADS, "Tracer", *_AUTOCASTS,
+)  # fmt: skip
+_ORDER = {name: i for i, name in enumerate((*_ASCENDING, *sorted(KNOWN.difference(_ASCENDING))))}
 
 
 class DispatchKeySet:
@@ -91,7 +98,7 @@ class DispatchKeySet:
         return sum(1 << at for at, key in enumerate(DispatchKey) if key in self.keys)
 
     def __repr__(self) -> str:
-        return f"DispatchKeySet({', '.join(sorted(k.name for k in self.keys))})"
+        return f"DispatchKeySet({', '.join(sorted((k.name for k in self.keys), key=_ORDER.__getitem__))})"
 
 
 def parse(name: str) -> str:
@@ -132,6 +139,14 @@ def backend_of(tensors: list[Tensor], keys: int) -> str:
 
 def is_backend(key: str) -> bool:
     return parse(key) in _BACKENDS
+
+
+def own_keys(t: Tensor) -> DispatchKeySet:
+    """The keys of a tensor that come of where and how its data lies."""
+    backend, kind = backend_of([t], t._keys), for_device(t.device.type)
+    recorded = () if t._keys & INFERENCE_TENSOR else ("ADInplaceOrView", f"Autograd{kind}")
+    views = [name for bit, name in ((CONJ, "Conjugate"), (NEG, "Negative")) if t._keys & bit]
+    return DispatchKeySet(DispatchKey[k] for k in (backend, *recorded, f"Autocast{kind}", *views) if k in KNOWN)
 
 
 def key_set(backend: str) -> DispatchKeySet:

@@ -125,3 +125,18 @@ def test_guards_hold_from_where_they_are_made():
 
 def test_schemas_of_a_name():
     assert {s.overload_name for s in dispatcher.schemas_of("aten::mean")} >= {"", "dim"}
+
+
+def test_keys_of_tensors_in_the_order_of_the_dispatcher():
+    words = dispatcher.describe_keys
+    assert words(torch.ones(2)) == "DispatchKeySet(CPU, ADInplaceOrView, AutogradCPU, AutocastCPU)"
+    assert words(torch.ones(2, device="meta")) == "DispatchKeySet(Meta, ADInplaceOrView, AutogradMeta)"
+    assert words(torch.ones(2).to_sparse()) == "DispatchKeySet(SparseCPU, ADInplaceOrView, AutogradCPU, AutocastCPU)"
+    assert "CPU, Conjugate, ADInplaceOrView" in words(torch.ones(2, dtype=torch.complex64).conj())
+    with torch.inference_mode():
+        assert words(torch.ones(2)) == "DispatchKeySet(CPU, AutocastCPU)"
+
+
+def test_all_schemas():
+    names = {(s.name, s.overload_name) for s in dispatcher.all_schemas()}
+    assert {("aten::add", "Tensor"), ("aten::ones_like", "default")} <= {(n, o or "default") for n, o in names}

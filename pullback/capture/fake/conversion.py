@@ -72,7 +72,8 @@ class FakeTensorConverter:
         if copy_data:
             raise NotImplementedError("FakeTensorConverter: copy_data is not implemented: fakes hold no data")
         self.export = export
-        self.fakes: dict[int, tuple[weakref.ref, Tensor]] = {}  # id of a real tensor -> (it, its fake)
+        # (id of a real tensor,) -> (it, its fake); a tensor's own hash is its id, and it is no key
+        self.fakes: dict[tuple[int], tuple[weakref.ref, Tensor]] = {}
         self.storages: weakref.WeakKeyDictionary = (
             weakref.WeakKeyDictionary()
         )  # real storage -> (fake one, [(version, fake one)])
@@ -81,13 +82,22 @@ class FakeTensorConverter:
     def tensor_memo(self) -> dict:
         return self.fakes
 
+    @property
+    def storage_memo(self) -> weakref.WeakKeyDictionary:
+        return self.storages
+
+    @property
+    def meta_converter(self) -> FakeTensorConverter:
+        """What remembers tensors and storages: here both are remembered in one place."""
+        return self
+
     def known(self, tensor: Tensor) -> Tensor | None:
         """The fake that a tensor has."""
-        found = self.fakes.get(id(tensor))
+        found = self.fakes.get((id(tensor),))
         return found[1] if found is not None and found[0]() is tensor else None
 
     def remember(self, tensor: Tensor, fake: Tensor) -> None:
-        key, table = id(tensor), self.fakes
+        key, table = (id(tensor),), self.fakes
         table[key] = (weakref.ref(tensor, lambda _: table.pop(key, None)), fake)
 
     def real_of(self, fake: Tensor) -> Tensor | None:

@@ -80,3 +80,9 @@ def _written(value) -> str:
 def mixed_modes(tensor: Tensor, mode) -> AssertionError:
     """The error for fakes of two modes in one call."""
     return AssertionError(f"Mixing fake modes NYI x.fake_mode={tensor.__dict__['fake_mode']} vs self={mode}")
+
+
+def refuse_meta(device) -> None:
+    """Refuse a fake on the device without data, where a setting says so."""
+    if device.type == "meta":
+        raise AssertionError("device.type must not be 'meta' when allow_meta is False")

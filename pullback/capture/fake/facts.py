@@ -6,8 +6,11 @@ and the device of the results of one call.
 
 from __future__ import annotations
 
+import sys
+
 from ...core import device as devices
 from ...core import dtype as dtypes
+from ...core.cupy_library import device_count
 from ...core.modes import ambient
 from ...ops.family.base import Family
 from ...ops.family.factory import Factory
@@ -51,6 +54,12 @@ def is_tensor_constructor(op: Operator) -> bool:
     """Whether an operator makes one tensor of none."""
     takes = any(a.base == "Tensor" for a in op.schema.arguments)
     return not takes and [kind for kind, _ in op.schema.returns] == ["Tensor"]
+
+
+def has_accelerator() -> bool:
+    """Whether a device besides the CPU can be used: CUDA's, or one that another package serves."""
+    served = sys.modules.get("torch.privateuseone")
+    return device_count() > 0 or served is not None and bool(served.is_available())
 
 
 def result_device(op: Operator, facts: Facts, args: tuple, tensors: list):

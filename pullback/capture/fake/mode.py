@@ -32,12 +32,14 @@ from ...ops.family.view import alias
 from ...ops.layout.sparse.table import without_data
 from ...ops.layout.sparse.without_data import parts_of
 from ...ops.make.lifting import lift_fresh
+from ...ops.shape.view_geometry import ViewMismatch
 from ...ops.system import dispatch as dispatching
 from ...ops.system import inplace
 from ...ops.system.execute import mark_inference
 from ...ops.system.operator import DataDependent, NoShapeRule, Operator, Spec
 from ...ops.system.overrides import TorchDispatchMode, call_subclasses
 from ...ops.system.return_types import pack_results
+from ..front.config import ahead as config
 from .cache import Bypass, CacheKey, CacheKeyState, DispatchCache, DispatchCacheInfo, key_of
 from .conversion import FakeTensorConverter, is_fake, maybe_get_fake_mode, unset_fake_temporarily
 from .errors import (
@@ -50,8 +52,9 @@ from .errors import (
     UnsupportedOperatorException,
     mixed_modes,
     real_among_fakes,
+    refuse_meta,
 )
-from .facts import Facts, facts_of, result_device
+from .facts import Facts, facts_of, has_accelerator, result_device
 
 _cache = DispatchCache()
 
@@ -102,6 +105,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.export = export
         self.fake_tensor_converter = FakeTensorConverter(export=export)
         self.cache_enabled = True
+        self.allow_meta = config.fake_tensor_allow_meta
         self.entered: list[FakeTensorMode | None] = []
 
     @property
@@ -109,6 +113,11 @@ class FakeTensorMode(TorchDispatchMode):
         """Whether the mode serves a tracer, which meets real tensors too. Graphs take and make no sparse tensors: how many
         elements one has is data."""
         return self.allow_non_fake_inputs or self.shape_env is not None
+
+    @property
+    def avoid_device_init(self) -> bool:
+        """Whether nothing but the CPU can be used here, so that a fake of another device must not ask for one."""
+        return not has_accelerator()
 
     # ---- what was computed before
     @classmethod
@@ -131,6 +140,8 @@ class FakeTensorMode(TorchDispatchMode):
     # ---- making fakes
     def make(self, shape, stride, dtype, device, cls=Tensor) -> Tensor:
         """A fake with memory of its own."""
+        if not self.allow_meta:
+            refuse_meta(device)
         array = Geometry(shape, stride, dtype.numpy)
         t = assemble(cls, array, dtype, device, META | FAKE, None, [0], None, 0)
         t.__dict__["fake_mode"] = self
@@ -139,6 +150,8 @@ class FakeTensorMode(TorchDispatchMode):
     def brand(self, t, device) -> None:
         """Say of a tensor that a shape rule made that it is a fake of this mode, on `device`."""
         if isinstance(t, Tensor):
+            if not self.allow_meta:
+                refuse_meta(device)
             t._own_device = device
             t._keys |= FAKE | META
             t.__dict__["fake_mode"] = self
@@ -210,6 +223,11 @@ class FakeTensorMode(TorchDispatchMode):
                 return self._sparse_results(op, args, result_device(op, facts, args, tensors))
         try:
             out = self._cached_results(op, facts, args, tensors)
+        except ViewMismatch as reason:
+            shape, stride = tuple(tensors[0]._array.shape), tuple(tensors[0]._array.stride)
+            raise ViewMismatch(
+                f"Cannot view a tensor with shape {shape} and strides {stride} as a tensor with shape {tuple(args[1])}! {reason}"
+            ) from None
         except DataDependent as reason:
             return self._unbacked_results(op, args, result_device(op, facts, args, tensors), reason)
         except NoShapeRule as reason:
@@ -303,6 +321,7 @@ class FakeTensorMode(TorchDispatchMode):
         rule = UNBACKED_RULES.get(op)
         if self.shape_env is None or rule is None or not self.shape_env.allow_dynamic_output_shape_ops:
             raise DynamicOutputShapeException(op) from reason
+        _cache.bypasses["unrepresented symbol in output"] += 1
         spec = rule(self.shape_env, *args)
         if spec.__class__ is Spec:
             return self._from_spec(spec, device)

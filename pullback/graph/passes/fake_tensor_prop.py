@@ -33,6 +33,7 @@ class FakeTensorProp(Interpreter):
 
         map_aggregate(result, look)
         if found:
+            _unify(n.meta.get("val"), result)
             n.meta["val"] = result
         n.meta["type"] = type(result)
         return result
@@ -51,6 +52,24 @@ class FakeTensorProp(Interpreter):
         """Run on inputs that are fake already; the result."""
         with self._mode:
             return super().run(*args)
+
+
+def _unify(before: Any, now: Any) -> None:
+    """Say of symbols for what only data decides that they are those which the node had before: it is the same call."""
+    if isinstance(before, Tensor) and isinstance(now, Tensor):
+        before, now = tuple(before.shape), tuple(now.shape)
+    if isinstance(before, (tuple, list)) and isinstance(now, (tuple, list)):
+        for a, b in zip(before, now, strict=False):
+            _unify(a, b)
+    elif all(getattr(v, "is_symbolic", False) for v in (before, now)):
+        old, new = before.node.expr, now.node.expr
+        env = now.node.shape_env
+        if (
+            env is before.node.shape_env
+            and old is not new
+            and all(getattr(e, "is_unbacked", False) for e in (old, new))
+        ):
+            env.constrain_unify(now, before)
 
 
 def _new_mode() -> Any:

@@ -20,6 +20,7 @@ from ...core.device import device, layout, memory_format
 from ...core.dtype import dtype
 from ...core.random import Generator
 from ...core.tensor import Tensor
+from .schema_types import TypeName
 
 _ARGUMENT = re.compile(
     r"^(?P<type>[A-Za-z]+(?:\([a-z0-9$!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$"
@@ -47,7 +48,7 @@ class Return(tuple):
     alias: str | None
 
     def __new__(cls, kind: str, name: str, alias: str | None = None):
-        self = super().__new__(cls, (kind, name))
+        self = super().__new__(cls, (TypeName(kind), name))
         self.alias = alias
         return self
 
@@ -71,7 +72,7 @@ class Argument:
         self.name, kind = match["name"], match["type"]
         kind, self.alias = _without_alias(kind)
         self.writes = self.alias is not None and "!" in self.alias
-        self.type = kind
+        self.type = TypeName(kind)
         self.optional = kind.endswith("?")
         kind = kind.removesuffix("?")
         self.is_list = kind.endswith("]")

@@ -177,3 +177,17 @@ def test_real_of(mode):
     real = torch.ones(2)
     assert mode.fake_tensor_converter.real_of(mode.from_tensor(real)) is real
     assert mode.fake_tensor_converter.real_of(mode.from_tensor(real) + 1) is None
+
+
+def test_what_is_remembered_goes_with_the_tensors(mode):
+    converter = mode.fake_tensor_converter
+    x = torch.ones(2, 2)
+    y = torch.ones(4)
+    y.set_(x.untyped_storage(), 0, (4,), (1,))
+    fakes = [converter.from_real_tensor(mode, t) for t in (x, y)]
+    assert x not in converter.tensor_memo and fakes[0].untyped_storage() is fakes[1].untyped_storage()
+    assert len(converter.tensor_memo) == 2 and len(converter.meta_converter.storage_memo) == 1
+    del x
+    assert len(converter.tensor_memo) == 1 and len(converter.meta_converter.storage_memo) == 1
+    del y
+    assert not converter.tensor_memo and not converter.meta_converter.storage_memo

@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 import pullback as torch
 from pullback import nn
+from pullback.capture.fake.constructors import DEVICE_BY_POSITION, LIKE
+from pullback.capture.fake.fast import get_fast_op_impls
 from pullback.capture.fake.mode import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -23,6 +26,7 @@ from pullback.capture.fake.mode import (
     maybe_get_fake_mode,
     unset_fake_temporarily,
 )
+from pullback.capture.front.config import ahead
 from pullback.ops.family.base import operator
 from pullback.ops.system.operator import registry
 from pullback.ops.system.overrides import TorchDispatchMode
@@ -549,3 +553,51 @@ def test_tensors_on_storages_are_fakes_inside_the_mode():
     with FakeTensorMode():
         made = torch.ByteTensor(torch.UntypedStorage.from_buffer(b"abcd", dtype=torch.uint8))
         assert isinstance(made, FakeTensor) and made.shape == (4,)
+
+
+def test_devices_of_other_packages_are_asked(monkeypatch):
+    class Served:
+        available = False
+
+        def is_available(self) -> bool:
+            return self.available
+
+    monkeypatch.setattr("pullback.capture.fake.facts.device_count", lambda: 0)
+    assert FakeTensorMode().avoid_device_init
+    served = Served()
+    monkeypatch.setitem(sys.modules, "torch.privateuseone", served)
+    assert FakeTensorMode().avoid_device_init
+    served.available = True
+    assert not FakeTensorMode().avoid_device_init
+
+
+def test_fakes_without_data_may_be_refused():
+    with ahead.patch(fake_tensor_allow_meta=False):
+        mode = FakeTensorMode()
+        with mode, pytest.raises(AssertionError, match="must not be 'meta'"):
+            torch.ones(2, device="meta")
+        assert mode.from_tensor(torch.ones(2)).device.type == "cpu"
+    with FakeTensorMode():
+        assert torch.ones(2, device="meta").device.type == "meta"
+
+
+def test_a_view_that_cannot_be_says_of_what(mode):
+    with (
+        mode,
+        pytest.raises(ValueError, match=r"Cannot view a tensor with shape \(12, 7\) and strides \(0, 1\) as a tensor"),
+    ):
+        torch.arange(7).expand(12, 7).view(-1)
+    with pytest.raises(RuntimeError, match="^view size is not compatible"):
+        torch.arange(7).expand(12, 7).view(-1)
+
+
+def test_fast_operators(mode):
+    with mode:
+        x, y = (torch.empty(2, 2, dtype=torch.int32) for _ in range(2))
+    divide = get_fast_op_impls()[torch.ops.aten.div.Tensor]
+    assert divide(mode, x, y).dtype is torch.float32 and divide(mode, x, 2).shape == (2, 2)
+
+
+def test_constructors():
+    assert torch.ops.aten.ones_like.default in LIKE and torch.ops.aten.to.device in DEVICE_BY_POSITION
+    assert torch.ops.aten.zeros.default not in DEVICE_BY_POSITION

@@ -170,3 +170,20 @@ def test_fake_values():
     values = {n.name: n.meta["val"] for n in gm.graph.nodes}
     assert values["linear"].shape == (3, 5) and values["add_1"].dtype is torch.float32
     assert 'clamp: "f32[3, 5]"' in gm.print_readable(print_output=False)
+
+
+def test_a_second_run_on_fakes_keeps_the_symbols_of_the_first():
+    from pullback.capture.fake.mode import FakeTensorMode
+    from pullback.capture.shapes import ShapeEnv
+    from pullback.capture.shapes.questions import statically_known_true
+    from pullback.capture.trace.make_fx import make_fx
+
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    with mode:
+        x = torch.randn(5)
+        graph = make_fx(lambda x: x.nonzero())(x)
+    (node,) = [n for n in graph.graph.nodes if n.target is torch.ops.aten.nonzero.default]
+    before = node.meta["val"].shape[0]
+    FakeTensorProp(graph, mode).propagate(x)
+    after = node.meta["val"].shape[0]
+    assert after is not before and statically_known_true(before == after)
