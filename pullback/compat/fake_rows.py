@@ -24,6 +24,7 @@ ROWS: dict[str, dict[str, str]] = {
         "fake_tensor": "torch._subclasses.fake_tensor:",
         "fake_utils": "torch._subclasses.fake_utils:",
         "fake_impls": "torch._subclasses.fake_impls:",
+        "functional_tensor": "torch._subclasses.functional_tensor:",
         "CrossRefFakeMode": f"{_CHECKING}:CrossRefFakeMode",
         **{name: f"{_FAKE}:{name}" for name in _PUBLIC},
     },
@@ -46,6 +47,9 @@ ROWS: dict[str, dict[str, str]] = {
         name: f"pullback.library.schema_check:{name}" for name in ("SchemaCheckMode", "Mutation", "Aliasing")
     },
     "torch._subclasses.fake_impls": {"get_fast_op_impls": "pullback.capture.fake.fast:get_fast_op_impls"},
+    "torch._subclasses.functional_tensor": {
+        "CppFunctionalizeAPI": "pullback.joint.functional_tensors:CppFunctionalizeAPI"
+    },
     "torch._guards": {
         "detect_fake_mode": "pullback.capture.fake.tracing_context:detect",
         "TracingContext": "pullback.capture.fake.tracing_context:TracingContext",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _GROUPING = "pullback.optim.grouping"
 _FUNCTIONS = "pullback.compat.functions"
+_FUNCTIONAL = "pullback.joint.functional_tensors"
 _NAMES = "pullback.compat.package_names"
 _TRAINING = "pullback.compat.training_names"
 
@@ -222,6 +223,13 @@ TORCH_ROWS: dict[str, str] = {
     "DeviceObjType": "pullback.ops.system.schema_types:DeviceObjType",
     "_has_compatible_shallow_copy_type": f"{_NAMES}:has_compatible_shallow_copy_type",
     "_disable_dynamo": "pullback.surface.compiler:disable",
+    "_enable_functionalization": f"{_FUNCTIONAL}:enable_functionalization",
+    "_disable_functionalization": f"{_FUNCTIONAL}:disable_functionalization",
+    "_is_functional_tensor": f"{_FUNCTIONAL}:is_functional",
+    "_to_functional_tensor": f"{_FUNCTIONAL}:to_functional",
+    "_from_functional_tensor": f"{_FUNCTIONAL}:from_functional",
+    "_sync": f"{_FUNCTIONAL}:sync",
+    "_mirror_autograd_meta_to": f"{_FUNCTIONAL}:mirror_autograd",
     "_amp_update_scale_": f"{_TRAINING}:update_scale",
     "_weight_int8pack_mm": f"{_TRAINING}:int8_matmul",
     "__all__": f"{_TRAINING}:PUBLIC",

@@ -206,7 +206,7 @@ class Functionalization(TorchDispatchMode):
             with inner:
                 out = f(*operands)
             given = [t for t in operands if isinstance(t, Tensor)]
-            if any(inner.written(t) for t in given):
+            if any((state := inner.state(t)) is not None and state.writes for t in given):
                 raise refusal(operator, f"{label} might be modifying the input!")
             results = [t for t in tree.tree_leaves(out) if isinstance(t, Tensor)]
             check_aliases([*given, *results], len(given), label, operator)

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from ..capture.higher_order.base import replaced
+from ..capture.higher_order.subgraph import with_origins
 from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
@@ -35,9 +37,9 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
         with CopiedViews() if remove == "mutations_and_views" else nullcontext():
             with mode:
                 out = func(*args, **kwargs)
-            result = tree.tree_map_only(Tensor, lambda t: _value(mode, t), out)
+            result = tree.tree_map_only(Tensor, lambda t: current_value(mode, t), out)
             written = [t for t in given if (state := mode.state(t)) is not None and state.writes]
-            new = [_value(mode, t) for t in written]
+            new = [current_value(mode, t) for t in written]
         for t, value in zip(written, new, strict=True):
             if mode.written(t):
                 mode.forget(t)
@@ -58,13 +60,28 @@ class CopiedViews(TorchDispatchMode):
             return handled if handled is not NotImplemented else dispatch(op, args)
         return autograd_layer(op, args)
 
+    def higher_order(self, op, args: tuple, kwargs: dict):
+        """An operator that takes functions, with views copied in these too."""
+        functions = {p.index: _with_copied_views(args[p.index]) for p in op.parts(*args)}
+        return op(*replaced(args, functions), **kwargs)
+
+
+def _with_copied_views(f: Callable) -> Callable:
+    f = with_origins(f)
+
+    def run(*operands):
+        with CopiedViews():
+            return f(*operands)
+
+    return run
+
 
 @functools.cache
 def _copies(view: Operator) -> Operator:
     return find(f"{view.name}_copy.{view.overload}")
 
 
-def _value(mode: Functionalization, t: Tensor) -> Tensor:
+def current_value(mode: Functionalization, t: Tensor) -> Tensor:
     """What a tensor of the function holds at the end, with the history that the function gave it."""
     with modes.masked(modes.GRAD, modes.BELOW_AUTOGRAD):
         value = mode.value(t)

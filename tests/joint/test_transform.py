@@ -74,3 +74,10 @@ def test_with_other_transforms():
 def test_other_words_for_remove():
     with pytest.raises(RuntimeError, match="received invalid argument for remove=views"):
         functionalize(writes, remove="views")
+
+
+def test_views_in_functions_of_operators_are_copied_too():
+    f = lambda x: torch.cond(x.sum() > 0, lambda x: x.t() + 1, lambda x: x * 2, (x,))  # noqa: E731
+    x = torch.randn(2, 2)
+    graph = make_fx(functionalize(f, remove="mutations_and_views"))(x)
+    assert torch.equal(graph(x), f(x)) and called(graph.true_graph_0) == ["t_copy", "add"]

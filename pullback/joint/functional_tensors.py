@@ -1,0 +1,142 @@
+"""Functionalization that is switched on and off by calls, and tensors that belong to it.
+
+In: `enable_functionalization()`; from then on writes become values, as inside `func.functionalize`, until
+`disable_functionalization()`. `to_functional(t)` is a tensor that holds what `t` holds and whose writes `t` never sees;
+`from_functional(t)` is what such a tensor holds now. What is computed while functionalization is on is functional too.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ..capture.trace.graph_trace import mark, marks_of
+from ..core import modes, tree
+from ..core.node import requires_grad
+from ..core.tensor import FAKE, LAYOUTS, META, TRANSFORMED, Tensor, assemble, set_requires_grad
+from ..ops.system.operator import Operator
+from .functionalize import Functionalization
+from .transform import CopiedViews, current_value, functionalize
+
+FUNCTIONAL = "functional"  # under what a tensor is marked: True
+
+
+class Marking(Functionalization):
+    """Functionalization that marks what is computed under it."""
+
+    def handle(self, op: Operator, args: tuple):
+        return marked(super().handle(op, args))
+
+    def higher_order(self, op, args: tuple, kwargs: dict):
+        return marked(super().higher_order(op, args, kwargs))
+
+
+class _On(threading.local):
+    """What was switched on in a thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.modes: list[tuple[Marking, CopiedViews | None]] = []
+
+
+_on = _On()
+
+
+def marked(out):
+    for t in tree.tree_leaves(out):
+        if isinstance(t, Tensor):
+            mark(t, FUNCTIONAL, True)
+    return out
+
+
+def enable_functionalization(*, reapply_views: bool = False) -> None:
+    """Switch functionalization on; without `reapply_views`, views become the operators that copy what they show."""
+    if _on.modes:
+        raise RuntimeError(
+            "multiple layers of mode-style functionalization nesting is not currently supported, outside of the "
+            "functionalize() transform"
+        )
+    mode, copies = Marking(), None if reapply_views else CopiedViews()
+    if copies is not None:
+        copies.__enter__()
+    mode.__enter__()
+    _on.modes.append((mode, copies))
+
+
+def disable_functionalization() -> None:
+    """Switch off what was switched on last."""
+    if not _on.modes:
+        return
+    mode, copies = _on.modes.pop()
+    mode.__exit__(None, None, None)
+    written = [s.root for m in mode.memories if (s := m.__dict__.get("written", {}).get(mode)) is not None and s.writes]
+    values = [current_value(mode, t) for t in written]
+    if copies is not None:
+        copies.__exit__(None, None, None)
+    for t, value in zip(written, values, strict=True):
+        _settle(mode, t, value)
+
+
+def _settle(mode: Marking, t: Tensor, value: Tensor) -> None:
+    """Put what a tensor held at last into its memory: it is its own value again."""
+    mode.forget(t)
+    if not is_functional(t):
+        with modes.masked(modes.GRAD):
+            t.copy_(value)
+    elif not t._keys & (FAKE | META):  # nobody but functionalization knows of it, so no trace is told
+        t._array[...] = value._array
+
+
+def is_functional(t: Tensor) -> bool:
+    """Whether a tensor is one of functionalization."""
+    return isinstance(t, Tensor) and FUNCTIONAL in marks_of(t)
+
+
+def to_functional(t: Tensor) -> Tensor:
+    """A tensor without history that holds what another does, and whose writes the other never sees."""
+    if is_functional(t):
+        raise AssertionError("the tensor is functional already")
+    if t._keys & (LAYOUTS | TRANSFORMED):
+        raise NotImplementedError(f"a tensor of layout {t.layout} as a functional one is not implemented")
+    array, offset = (t._array, t._offset) if t._keys & (FAKE | META) else (t._array.copy(order="K"), 0)
+    result = assemble(type(t), array, t.dtype, t.device, t._keys, None, [0], None, offset)  # no trace sees a copy
+    result.__dict__.update({k: v for k, v in t.__dict__.items() if k in ("fake_mode", "trace_marks")})
+    return marked(result)
+
+
+def from_functional(t: Tensor) -> Tensor:
+    """What a functional tensor holds now, as an ordinary one."""
+    if not is_functional(t):
+        raise AssertionError("the tensor is not functional")
+    value = t
+    if _on.modes:
+        mode = _on.modes[-1][0]
+        with mode.stepped_aside():
+            value = mode.value(t)
+    result = value.shallow(t._autograd)
+    result.__dict__["trace_marks"] = {k: v for k, v in marks_of(value).items() if k is not FUNCTIONAL}
+    return result
+
+
+def sync(t: Tensor) -> None:
+    """Nothing: what a tensor holds is made when it is read."""
+
+
+def mirror_autograd(source: Tensor, target: Tensor) -> None:
+    """Let a tensor want a gradient if another does."""
+    if requires_grad(source) and not requires_grad(target):
+        set_requires_grad(target, True)
+
+
+class CppFunctionalizeAPI:
+    """Functionalization of a function, and of values at its borders."""
+
+    def wrap_tensors(self, args):
+        return tree.tree_map_only(Tensor, lambda t: t if is_functional(t) else to_functional(t), args)
+
+    def unwrap_tensors(self, args):
+        return tree.tree_map_only(Tensor, lambda t: from_functional(t) if is_functional(t) else t, args)
+
+    def functionalize(self, inner_f):
+        return functionalize(inner_f)
+
+    def sync(self, tensor: Tensor) -> None:
+        sync(tensor)

@@ -1,0 +1,98 @@
+"""Functionalization that is switched on and off: what is written in between, and what functional tensors hold."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+from pullback.capture.trace.make_fx import make_fx
+from pullback.joint.functional_tensors import (
+    CppFunctionalizeAPI,
+    disable_functionalization,
+    enable_functionalization,
+    from_functional,
+    is_functional,
+    mirror_autograd,
+    to_functional,
+)
+
+from .compare import is_impure
+
+
+@pytest.fixture(autouse=True)
+def switched_off():
+    yield
+    disable_functionalization()
+
+
+def test_a_functional_tensor_has_memory_of_its_own():
+    x = torch.ones(3)
+    f = to_functional(x)
+    assert is_functional(f) and not is_functional(x)
+    f.add_(1)
+    assert x.tolist() == [1, 1, 1] and from_functional(f).tolist() == [2, 2, 2]
+    with pytest.raises(AssertionError, match="already"):
+        to_functional(f)
+    with pytest.raises(AssertionError, match="not functional"):
+        from_functional(x)
+
+
+def test_writes_in_between_are_there_afterwards():
+    x, f = torch.zeros(2, 2), to_functional(torch.zeros(2, 2))
+    enable_functionalization(reapply_views=True)
+    x[0].add_(1)
+    f.t()[0].add_(2)
+    y = x + 1
+    y[1] = 5
+    assert is_functional(y) and from_functional(y).tolist() == [[2, 2], [5, 5]]
+    disable_functionalization()
+    assert x.tolist() == [[1, 1], [0, 0]] and f.tolist() == [[2, 0], [2, 0]] and y.tolist() == [[2, 2], [5, 5]]
+
+
+def test_one_layer_only():
+    enable_functionalization(reapply_views=False)
+    with pytest.raises(RuntimeError, match="multiple layers"):
+        enable_functionalization(reapply_views=False)
+
+
+def switched(f):
+    def run(*args):
+        enable_functionalization(reapply_views=False)
+        try:
+            return from_functional(f(*[to_functional(a) for a in args]))
+        finally:
+            disable_functionalization()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.sin().add_(1).view(-1),
+        lambda x: torch.cond(x.sum() > 0, lambda x: x.cos().mul_(2).t(), lambda x: x.sin(), (x,)),
+        lambda x: torch.while_loop(lambda x: x.sum() < 3, lambda x: ((x + 1).add_(1),), (x,))[0],
+    ],
+)
+def test_graphs_without_writes_and_views(f):
+    x = torch.ones(2, 2)
+    graph = make_fx(switched(f))(x)
+    assert torch.equal(graph(x), f(x)) and torch.equal(graph(-x), f(-x))
+    modules = [m for m in graph.modules() if hasattr(m, "graph")]
+    assert not any(is_impure(n) for m in modules for n in m.graph.nodes)
+
+
+def test_what_wants_a_gradient():
+    x = torch.ones(2, requires_grad=True)
+    f = to_functional(x)
+    assert not f.requires_grad
+    mirror_autograd(x, f)
+    assert f.requires_grad
+
+
+def test_values_at_the_borders():
+    api = CppFunctionalizeAPI()
+    inside = api.wrap_tensors((torch.ones(2), 3))
+    assert is_functional(inside[0]) and inside[1] == 3
+    assert not is_functional(api.unwrap_tensors(inside)[0])
+    assert torch.equal(api.functionalize(lambda x: x.clone().add_(1))(torch.ones(2)), torch.full((2,), 2.0))
