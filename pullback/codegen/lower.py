@@ -20,6 +20,7 @@ from typing import Any
 from ..capture.front.config import native as settings
 from ..core import dtype as dtypes
 from ..core.geometry import contiguous_strides
+from ..core.modes import process
 from ..core.tensor import Tensor, stride_of
 from ..graph.node import Node
 from ..ops.family.pointwise import POINTWISE, pointwise_declaration, rounded_number, stays_wide
@@ -31,6 +32,7 @@ from ..ops.lowering.expressions import cast
 from ..ops.lowering.loops import Convolved, Value, span
 from ..ops.system.operator import Operator
 from ..runtime import network
+from .exact import differs
 
 SUPPORTED = frozenset(
     (
@@ -51,6 +53,8 @@ class Lowering(Builder):
         self.values: dict[Node, Any] = {}  # a `Value`, several of them, or a number
         self.node: Node  # the node that is being lowered
         self.args: tuple = ()  # its canonical arguments
+        # whether what comes out must be, bit for bit, what eager calls give
+        self.exact = self.device == "cpu" and process.deterministic
 
     @property
     def fakes(self) -> tuple:
@@ -119,6 +123,8 @@ class Lowering(Builder):
             result = NotLowerable(str(error))
         except Exception as error:
             result = failed(node.target, error)
+        if self.exact and not isinstance(result, NotLowerable) and (reason := differs(node.target, self.steps[steps:])):
+            result = NotLowerable(reason)
         if isinstance(result, NotLowerable):
             self.undo(steps)
         else:

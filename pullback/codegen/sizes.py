@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..capture.front.config import native as settings
 from ..capture.trace.make_fx import make_fx
 from ..core.logs import logger
-from ..core.modes import LISTENING, ambient
+from ..core.modes import LISTENING, ambient, process
 from ..core.tensor import Tensor
 from ..graph.module import GraphModule
 
@@ -40,12 +40,11 @@ class Sized:
     def __call__(self, *args):
         if ambient.mode >= LISTENING:
             return self.module(*args)
-        key = tuple(
-            [
-                (a._array.shape, a._array.strides, a._keys) if isinstance(a, Tensor) else a
-                for a in (args[k] for k in self.watched)
-            ]
-        )
+        sizes = [
+            (a._array.shape, a._array.strides, a._keys) if isinstance(a, Tensor) else a
+            for a in (args[k] for k in self.watched)
+        ]
+        key = (process.deterministic, *sizes)
         result = self.known.get(key)
         if result is None:
             result = self.known[key] = self._specialised(args)

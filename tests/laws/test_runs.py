@@ -1,4 +1,4 @@
-"""A training run gives the same bits each time; with deterministic algorithms, on any number of threads too."""
+"""A training run gives the same bits each time; with deterministic algorithms, on any number of threads too, and compiled: see `test_exact`."""
 
 from __future__ import annotations
 
@@ -114,11 +114,3 @@ def deterministic():
 def test_deterministic_runs_do_not_depend_on_threads(name, way, deterministic):
     first, *others = (bits(run(MODELS[name], way, threads)) for threads in THREADS)
     assert all(other == first for other in others)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_deterministic_runs_agree_compiled_and_eagerly(name, deterministic):
-    """Sums and functions are not those of single operators, so the last bits may differ."""
-    eager, *compiled = (run(MODELS[name], way, 2)[:3] for way in WAYS)
-    for found in compiled:
-        torch.testing.assert_close(found, eager, rtol=2e-5, atol=1e-6)

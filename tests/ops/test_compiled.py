@@ -41,6 +41,7 @@ TOLERANCE = {
 }  # fmt: skip
 COMPLEX = {torch.float64: torch.complex128, torch.float32: torch.complex64}
 WHOLE = (torch.float64, torch.float32)  # dtypes in which all samples run; in others, the first of each operator
+EXACT = (torch.float32, torch.bfloat16)  # dtypes in which bits are looked at
 DTYPES = (*WHOLE, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool)
 CLAIMING = {
     k: op
@@ -172,6 +173,30 @@ def test_compiled_is_eager_and_native(d, share: int, monkeypatch) -> None:
         whole = {str(n.target) for n in graph.graph.nodes if n.name not in result.reasons}
         never = [c.key for c in some if c.op.lower is not None and str(c.op) not in whole and c.key not in NEVER]
         assert not never, f"operators whose rule never applies: {sorted(set(never))}"
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("d", EXACT, ids=lambda d: str(d).removeprefix("torch."))
+def test_bits_are_eager_ones_with_deterministic_algorithms(d, share: int, monkeypatch) -> None:
+    torch.use_deterministic_algorithms(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            graph, tensors, some = traced(list(calls(sorted(CLAIMING)[share::SHARES], d)))
+            result = compiled(graph, monkeypatch)
+            got = result(*tensors)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    wrong = [str(c) for c, outs in zip(some, got, strict=True) if not all(map(same_bits, outs, c.expected))]
+    assert not wrong, f"{len(wrong)} calls give other bits:\n" + "\n".join(wrong[:20])
+    assert sum(len(s.nodes) for s in result.segments) > len(some) / 3  # many have loops nevertheless
+
+
+def same_bits(got, want) -> bool:
+    """Whether two results are the same, signs of zeros too; one NaN is as good as another."""
+    a, b = to_numpy(got), to_numpy(want)
+    signs = np.signbit(a) == np.signbit(b) if a.dtype.kind == "f" else True
+    return bool((((a == b) & signs) | ((a != a) & (b != b))).all())
 
 
 def test_every_exception_is_of_an_operator_with_a_rule() -> None:

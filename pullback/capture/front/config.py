@@ -85,7 +85,7 @@ native = Settings(
     post_grad_custom_pre_pass=None,
     post_grad_custom_post_pass=None,
     max_fusion=True,  # False: a loop nest for each operator
-    deterministic=False,  # True: products and sums are rounded one by one, as single operators round them
+    deterministic=False,  # True: no fused multiply-add; for eager bits, see `use_deterministic_algorithms`
     size_limit=8,  # sets of sizes of one graph with symbolic sizes that get native code each; further ones run by operators
     raise_rule_errors=False,  # True: an error in a lowering rule is raised; False: a warning, and the operator runs as it is
     cpp=Settings("torch._inductor.config.cpp", threads=-1),  # -1: as many as `get_num_threads()`

@@ -1,13 +1,14 @@
 """Rules that may look at numbers, and only where there are numbers to look at.
 
 A gradient rule can be cheaper for ordinary values than for exceptional ones (a product without zeros). Under a
-transform, on fake tensors and while tracing there are no values to ask: then the rule that is right for all is taken.
+transform, on fake tensors and while tracing there are no values to ask: then the rule that is right for all is taken; with
+deterministic algorithms always, so that gradients are, bit for bit, those of a compiled function.
 """
 
 from __future__ import annotations
 
 from ...core import modes
-from ...core.modes import ambient
+from ...core.modes import ambient, process
 from ...core.tensor import DISPATCH_SUBCLASS, META, SPARSE, TRANSFORMED, Tensor
 
 _HIDDEN = META | TRANSFORMED | DISPATCH_SUBCLASS | SPARSE
@@ -20,4 +21,4 @@ def concrete(t: Tensor) -> bool:
 
 def may_have_zeros(t: Tensor) -> bool:
     """Whether some element is, or could be, zero."""
-    return not concrete(t) or not t._array.all()
+    return process.deterministic or not concrete(t) or not t._array.all()
