@@ -16,8 +16,10 @@ EXTENSIONS = {
     "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "types elements special fits polynomials"),
     "network": (
         f"{LOOPS} -fopenmp-simd",
-        "types elements matrices layers products attention forms convolution direct windows recurrent",
+        "types elements matrices levels layers vectors products attention forms convolution direct windows",
     ),
+    "products": (LOOPS, "arrays types levels factors vectors packed wholes"),
+    "recurrent": (f"{LOOPS} -fopenmp-simd", "arrays types elements levels gated vectors packed recurrent"),
     "spatial": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves spatial grid"),
     "along": (f"{LOOPS} {ROUNDED}", "arrays moves types lanes elements along"),
     "places": (f"{LOOPS} {ROUNDED}", "arrays moves places"),

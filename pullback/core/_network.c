@@ -1,4 +1,4 @@
-/* Layers of networks in C, with their matrix products by BLAS: attention, convolution, pooling, recurrent layers.
+/* Layers of networks in C, with their matrix products by BLAS: products, attention, convolution, pooling.
  *
  * Functions take arrays of float32 or float64 through the buffer protocol and write into those they are given for results. Each
  * returns True when it did the work, and False, with nothing read or written, where arrays are not as it wants them: the caller
@@ -65,22 +65,6 @@ typedef struct {
     i64 planes, size[2], places[2], kernel[2], stride[2], padding[2], dilation[2];
 } Pool;
 
-typedef struct {
-    void *gates;    /* (time, batch, gates * size): from the input; becomes what came of it */
-    void *kept;     /* (time, batch, kept * size) */
-    void *w;  /* (gates * size, size) */
-    void *b;  /* (gates * size) or NULL */
-    void *h0, *c0;
-    void *out;      /* (time, batch, size) */
-    void *c;        /* (batch, size): the last cell state */
-    void *g;  /* gradient of out, or NULL */
-    void *gh, *gc;  /* (batch, size): gradients of the last state; become those of the first */
-    void *d;        /* (time, batch, gates * size): gradients of gates from the input */
-    void *ds;       /* the same from the state (gru), or d */
-    void *side;     /* (batch, gates * size): scratch */
-    i64 time, batch, size;
-    int reverse;
-} Recurrent;
 /* ---- BLAS */
 typedef void (*Body)(long, long, void *const *);
 typedef void (*Parallel)(Body, long, long, long, void *const *, long);
@@ -111,13 +95,8 @@ enum { FORWARD, TO_INPUT, TO_WEIGHT };
 typedef struct {
     i64 panel; /* numbers of the widest tile of a convolution */
     Body attention, attention_back, convolve[3], max_pool, scatter;
-    void (*lstm)(Recurrent *), (*lstm_back)(Recurrent *), (*gru)(Recurrent *), (*gru_back)(Recurrent *);
-    void (*rnn)(Recurrent *, int), (*rnn_back)(Recurrent *, int);
 } Functions;
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define N(name) JOIN(name, SUFFIX)
 #define FUNCTIONS                                                                                \
     static const Functions N(functions) = {                                                     \
         3 * VECTOR / sizeof(T),                                                                 \
@@ -125,43 +104,11 @@ typedef struct {
         N(attention_back_part),                                                                 \
         {N(gather_part), N(gather_part), N(weight_part)},                                       \
         N(max_pool_part),                                                                       \
-        N(scatter_part),                                                                        \
-        N(lstm),                                                                                \
-        N(lstm_back),                                                                           \
-        N(gru),                                                                                 \
-        N(gru_back),                                                                            \
-        N(rnn),                                                                                 \
-        N(rnn_back)};
+        N(scatter_part)};
 
-#define LEVEL _plain
-#define VECTOR 16 /* bytes of a vector */
-#include "native_layers.h"
-#undef LEVEL
-#undef VECTOR
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDER
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#define LEVEL _avx2
-#define VECTOR 32
-#include "native_layers.h"
-#undef LEVEL
-#undef VECTOR
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
-#define LEVEL _avx512
-#define VECTOR 64
-#include "native_layers.h"
-#undef LEVEL
-#undef VECTOR
-#pragma GCC pop_options
-static const Functions *const ALL[3][2] = {
-    {&functions_f_plain, &functions_d_plain}, {&functions_f_avx2, &functions_d_avx2}, {&functions_f_avx512, &functions_d_avx512}};
-#else
-static const Functions *const ALL[1][2] = {{&functions_f_plain, &functions_d_plain}};
-#endif
-static int level, best_level;
+#define TEMPLATE "native_layers.h"
+#include "native_levels.h"
+static const Functions *const ALL[][2] = LEVELS(functions);
 
 /* ---- arrays */
 #define MOST 16
@@ -477,60 +424,6 @@ static PyObject *py_scatter(PyObject *self, PyObject *args) {
     return PyBool_FromLong(fits);
 }
 
-/* recurrent(kind, back, gates, kept or None, w, b or None, h0, c0 or None, out, c or None, g or None, gh or None, gc or None, d or None,
- * ds or None, side or None, reverse): all steps of one direction; see native_recurrent.h for what each array is */
-static PyObject *py_recurrent(PyObject *self, PyObject *args) {
-    const char *kind;
-    PyObject *o[14];
-    Arrays a = {.n = 0};
-    Recurrent j;
-    int back;
-    memset(&j, 0, sizeof j);
-    if (!PyArg_ParseTuple(args, "sppOOOOOOOOOOOOOO", &kind, &back, &j.reverse, &o[0], &o[1], &o[2], &o[3], &o[4], &o[5], &o[6], &o[7], &o[8], &o[9],
-                          &o[10], &o[11], &o[12], &o[13]))
-        return NULL;
-    /*                    gates kept w b h0 c0 out c g gh gc d ds side */
-    static const int ranks[] = {3, 3, 2, 1, 2, 2, 3, 2, 3, 2, 2, 3, 3, 2};
-    int fits = 1, lstm = !strcmp(kind, "lstm"), gru = !strcmp(kind, "gru"), relu = !strcmp(kind, "rnn_relu");
-    if (!lstm && !gru && !relu && strcmp(kind, "rnn_tanh"))
-        return PyErr_Format(PyExc_ValueError, "recurrent: unknown kind %s", kind);
-    for (int i = 0; i < 14 && fits; i++) {
-        int written = back ? i == 9 || i == 10 || i == 11 || i == 12 : i == 0 || i == 1 || i == 6 || i == 7 || i == 13;
-        fits = take(&a, o[i], ranks[i], written, 0, NULL);
-    }
-    fits = fits && a.held[2] && a.held[4] && a.held[6] && ready(&a);
-    i64 n = 0, gates = lstm ? 4 : gru ? 3 : 1, kept = lstm ? 5 : gru ? 4 : 0;
-    if (fits) {
-        j.time = extent(&a, 6, 0);
-        j.batch = extent(&a, 6, 1);
-        n = j.size = extent(&a, 6, 2);
-        i64 state = j.batch * n, wanted[] = {j.time * state * gates, j.time * state * kept, gates * n * n, gates * n, state, state, j.time * state,
-                                             state, j.time * state, state, state, j.time * state * gates, j.time * state * gates,
-                                             state * gates};
-        for (int i = 0; i < 14 && fits; i++)
-            fits = !a.held[i] || count(&a, i) == wanted[i];
-        fits = fits && (!lstm || a.held[5]) && (!kept || a.held[1]) && j.time > 0 && state > 0;
-        fits = fits && (back ? a.held[9] && a.held[11] && (!lstm || a.held[10]) && (!gru || a.held[12])
-                             : a.held[0] && (!lstm || a.held[7]) && (!gru || a.held[13]));
-    }
-    if (fits) {
-        void **slots[] = {&j.gates, &j.kept, &j.w, &j.b, &j.h0, &j.c0, &j.out, &j.c, &j.g, &j.gh, &j.gc, &j.d, &j.ds, &j.side};
-        for (int i = 0; i < 14; i++)
-            *slots[i] = data(&a, i);
-        const Functions *f = functions(&a);
-        Py_BEGIN_ALLOW_THREADS
-        if (lstm)
-            (back ? f->lstm_back : f->lstm)(&j);
-        else if (gru)
-            (back ? f->gru_back : f->gru)(&j);
-        else
-            (back ? f->rnn_back : f->rnn)(&j, relu);
-        Py_END_ALLOW_THREADS
-    }
-    drop(&a);
-    return PyBool_FromLong(fits);
-}
-
 /* setup(pool, sgemm, dgemm, wide, threads of BLAS, the function that sets them): addresses */
 static PyObject *py_setup(PyObject *self, PyObject *args) {
     unsigned long long p, s, d, threads, use;
@@ -544,17 +437,6 @@ static PyObject *py_setup(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* instructions(level or -1): the set of instructions in use (0 any machine's, 1 AVX2, 2 AVX-512); another is used from now on where the
- * machine has it. */
-static PyObject *py_instructions(PyObject *self, PyObject *args) {
-    int wanted;
-    if (!PyArg_ParseTuple(args, "i", &wanted))
-        return NULL;
-    int before = level;
-    level = wanted >= 0 && wanted <= best_level ? wanted : level;
-    return PyLong_FromLong(before);
-}
-
 static PyMethodDef methods[] = {
     {"setup", py_setup, METH_VARARGS, "setup(pool, sgemm, dgemm, wide, count, use)"},
     {"instructions", py_instructions, METH_VARARGS, "instructions(level or -1) -> int"},
@@ -564,8 +446,6 @@ static PyMethodDef methods[] = {
     {"address", py_address, METH_NOARGS, "address() -> int: of what generated code calls for convolutions"},
     {"max_pool", py_max_pool, METH_VARARGS, "max_pool(x, y, places, numbers, threads) -> bool"},
     {"scatter", py_scatter, METH_VARARGS, "scatter(x, places, y, sets, threads) -> bool"},
-    {"recurrent", py_recurrent, METH_VARARGS,
-     "recurrent(kind, back, reverse, gates, kept, w, b, h0, c0, out, c, g, gh, gc, d, ds, side) -> bool"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -574,14 +454,6 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_network", "See runt
 PyMODINIT_FUNC PyInit__network(void) {
     for (i64 k = 0; k < DEPTH; k++)
         in_a_row[k] = k;
-#ifdef WIDER
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        level = 1;
-    if (level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
-        level = 2;
-    best_level = level;
-#endif
+    find_level();
     return PyModule_Create(&module);
 }

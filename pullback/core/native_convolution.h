@@ -16,7 +16,6 @@
  */
 typedef T N(Half) __attribute__((vector_size(VECTOR / 2), aligned(sizeof(T)), may_alias));
 typedef T N(Quarter) __attribute__((vector_size(VECTOR / 4 < 8 ? 8 : VECTOR / 4), aligned(sizeof(T)), may_alias));
-typedef SAME_SIZE N(Bits) __attribute__((vector_size(VECTOR)));
 typedef SAME_SIZE N(Places) __attribute__((vector_size(VECTOR), aligned(sizeof(T)), may_alias));
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 #define QUARTER ((i64)(sizeof(N(Quarter)) / sizeof(T)))
@@ -88,44 +87,6 @@ static void N(by_panel)(const Walk *w, i64 rows, i64 vectors, const T *a, const 
             size--;
         N(tiles)[size][vectors - 1](w, a + r * w->row, b, adds, c + r * ldc, ldc);
     }
-}
-
-/* As many vectors as one has numbers, turned: a square. */
-INLINE void N(turn_vectors)(N(Vector) *v) {
-#ifdef __clang__
-    for (int r = 0; r < WIDTH; r++)
-        for (int q = 0; q < r; q++) {
-            const T a = v[r][q];
-            v[r][q] = v[q][r];
-            v[q][r] = a;
-        }
-#else
-#define STAGE(half)                                                             \
-    if (half < WIDTH) {                                                         \
-        N(Bits) low, high;                                                      \
-        for (int q = 0; q < WIDTH; q++) {                                       \
-            low[q] = q & half ? WIDTH + q - half : q;                           \
-            high[q] = q & half ? WIDTH + q : q + half;                          \
-        }                                                                       \
-        for (int r = 0; r < WIDTH; r++)                                         \
-            if (!(r & half)) {                                                  \
-                const N(Vector) a = v[r], b = v[r + half < WIDTH ? r + half : r]; \
-                v[r] = __builtin_shuffle(a, b, low);                            \
-                v[r + half < WIDTH ? r + half : r] = __builtin_shuffle(a, b, high); \
-            }                                                                   \
-    }
-    STAGE(8) STAGE(4) STAGE(2) STAGE(1)
-#undef STAGE
-#endif
-}
-
-INLINE void N(turn_block)(const T *from, i64 ldf, T *to, i64 ldt) {
-    N(Vector) v[VECTOR / sizeof(T)];
-    for (int r = 0; r < WIDTH; r++)
-        v[r] = *(const N(Vector) *)(from + r * ldf);
-    N(turn_vectors)(v);
-    for (int r = 0; r < WIDTH; r++)
-        *(N(Vector) *)(to + r * ldt) = v[r];
 }
 
 /* ---- boxes: what a block reads, with its border */
@@ -221,7 +182,7 @@ static void N(fill_rows)(const Gather *j, const Part *p, const N(Box) *box, cons
         }
         i64 q = low;
         for (; q + WIDTH <= high; q += WIDTH)
-            N(turn_block)(at + q * step, step, to + q, box->channel);
+            N(turn_block)(at + q * step, step, WIDTH, to + q, box->channel);
         for (i64 k = q; k < high; k++) {
             const N(Vector) pixel = *(const N(Vector) *)(at + k * step);
             for (i64 c = 0; c < WIDTH; c++)
@@ -378,7 +339,7 @@ INLINE void N(put)(const Gather *j, T *to, T bias, const Run *run, const Run *en
 INLINE void N(put_together)(const Gather *j, T *to, const N(Vector) bias, const T *from, i64 apart, i64 n) {
     T turned[VECTOR / sizeof(T) * (VECTOR / sizeof(T))];
     for (i64 q = 0; q < n; q += WIDTH) {
-        N(turn_block)(from + q, apart, turned, WIDTH);
+        N(turn_block)(from + q, apart, WIDTH, turned, WIDTH);
         for (i64 k = 0; k < least(n - q, WIDTH); k++)
             *(N(Vector) *)(to + (q + k) * j->to_step[4]) = *(const N(Vector) *)(turned + k * WIDTH) + bias;
     }
@@ -555,7 +516,7 @@ static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i6
         }
         for (i64 q = 0; q < vectors && !whole; q++)
             for (i64 r = 0; r < deep; r += WIDTH)
-                N(turn_block)(side + (n * PANEL + q * WIDTH) * deep + r, deep, to + r * vectors * WIDTH + q * WIDTH, vectors * WIDTH);
+                N(turn_block)(side + (n * PANEL + q * WIDTH) * deep + r, deep, WIDTH, to + r * vectors * WIDTH + q * WIDTH, vectors * WIDTH);
         if (real == vectors * WIDTH) {
             N(by_panel)(&walk, rows, vectors, a, to, adds, c, ldw);
             continue;

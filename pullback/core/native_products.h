@@ -4,7 +4,6 @@
  * c = alpha a b, or c += alpha a b: a is (m, k) with any strides, rows of b and c are contiguous. Six rows and two vectors of columns are
  * held in registers; what is left at the edges is done by the same steps, fewer at a time.
  */
-typedef T N(Vector) __attribute__((vector_size(VECTOR), aligned(sizeof(T)), may_alias));
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 
 #define TILE(name, ROWS)                                                                                                               \

@@ -43,9 +43,12 @@ def set_thread_count(n: int) -> None:
 
 
 def tell_blas() -> None:
-    """Let BLAS know how many threads it has: one where results may not depend on their number, since they would on how it cuts products."""
+    """Let BLAS know how many threads it has: one where results may not depend on their number, since they would on how it cuts products. Where
+    there are products of our own, they are then used for all, with all threads."""
     from .blas import set_blas_threads
 
+    if (own := extension("_products")) is not None:
+        own.prefer(2 if process.deterministic else 1)
     set_blas_threads(1 if process.deterministic else thread_count())
 
 

@@ -1,7 +1,7 @@
-"""Matrix products for generated code: the address of a `gemm`, taken from the BLAS that NumPy or SciPy brought.
+"""Matrix products for generated code: the address of a `gemm`, which chooses between our own and the BLAS that NumPy or SciPy brought.
 
-Out: `Blas`: addresses of CBLAS `sgemm` and `dgemm`, whether their integers have 64 bits, and how its threads are counted and set.
-Where no library is found, addresses are 0, and generated code uses loops of its own.
+Out: `Blas`: addresses of `sgemm` and `dgemm` as CBLAS has them, whether their integers have 64 bits, and how BLAS's threads are counted and set.
+Where neither is found, addresses are 0, and generated code uses loops of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import ctypes
 import functools
 import os
 from dataclasses import dataclass
+
+from ..core.extension import extension
 
 # (prefix, suffix, 64-bit integers) of names in the libraries that wheels carry, and in the system's.
 _SPELLINGS = (("scipy_", "64_", True), ("", "64_", True), ("scipy_", "", False), ("", "", False))
@@ -40,8 +42,17 @@ def find() -> Blas:
             if single is not None and double is not None:
                 names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
                 count, use = (_address(getattr(library, name, None)) for name in names)
-                return Blas(_address(single), _address(double), wide, count, use)
-    return Blas()
+                return _choosing(Blas(_address(single), _address(double), wide, count, use))
+    return _choosing(Blas())
+
+
+def _choosing(found: Blas) -> Blas:
+    """The same with functions of our own in front, where these are built: they compute, or call those that were found."""
+    own = extension("_products")
+    if own is None:
+        return found
+    single, double = own.gemms(found.single, found.double, found.wide)
+    return Blas(single, double, True, found.count, found.use)
 
 
 def _address(function) -> int:

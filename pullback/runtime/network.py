@@ -1,4 +1,4 @@
-"""Layers of networks in C, where they are built and NumPy brought a BLAS: products, attention, convolution, pooling, recurrent layers.
+"""Layers of networks in C, where they are built and NumPy brought a BLAS: products, attention, convolution, pooling.
 
 Functions take arrays of the CPU and give new ones, or None where the kernels do not apply (another dtype or rank, no compiled
 extension, no BLAS, `PULLBACK_NATIVE=0`): the caller then computes with the array library. `core/_network.c` says what each kernel does.
@@ -21,8 +21,6 @@ from . import blas
 FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 FORWARD, TO_INPUT, TO_WEIGHT = range(3)
 Strided = tuple[Sequence[int], Sequence[int]]
-GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
-KEPT = {"rnn_tanh": 0, "rnn_relu": 0, "lstm": 5, "gru": 4}
 
 
 @functools.cache
@@ -196,38 +194,3 @@ def scatter(g, places, size: Sequence[int], sets: bool = False):
     out, planes = np.zeros((*lead, *size), g.dtype), prod(lead)
     flat = [np.ascontiguousarray(a).reshape(planes, -1) for a in (g, places)]
     return out if kernels().scatter(*flat, out.reshape(planes, -1), sets, thread_count()) else None
-
-
-# ---- recurrent layers
-def recurrent(kind: str, gates, state: tuple, w_hh, b_hh, reverse: bool):
-    """(outputs, final state, what each step keeps), or None. `gates` come from the input, with the biases of both where the
-    state's is not `b_hh`; they are overwritten."""
-    if not apply_to(gates, *state, w_hh, b_hh):
-        return None
-    time, batch, n = gates.shape[0], gates.shape[1], w_hh.shape[1]
-    out = np.empty((time, batch, n), gates.dtype)
-    kept = np.empty((time, batch, KEPT[kind] * n), gates.dtype) if KEPT[kind] else None
-    c = np.empty((batch, n), gates.dtype) if kind == "lstm" else None
-    side = np.empty((batch, GATES[kind] * n), gates.dtype) if kind == "gru" else None
-    h0, c0 = (*map(np.ascontiguousarray, state), None)[:2]
-    given = (np.ascontiguousarray(gates), kept, np.ascontiguousarray(w_hh), b_hh, h0, c0, out, c)
-    if not kernels().recurrent(kind, False, reverse, *given, None, None, None, None, None, side):
-        return None
-    last = out[0 if reverse else -1].copy()
-    return out, (last,) if c is None else (last, c), kept
-
-
-def recurrent_backward(kind: str, g_out, g_state: tuple, state: tuple, w_hh, reverse: bool, outputs, kept):
-    """(gradients of gates from the input, the same from the state, gradients of the first state), or None."""
-    if not apply_to(outputs, g_out, *g_state, *state, w_hh, kept):
-        return None
-    time, batch, n = outputs.shape
-    gh, gc = (*[np.array(g, order="C") for g in g_state], None)[:2]
-    d = np.empty((time, batch, GATES[kind] * n), outputs.dtype)
-    ds = np.empty_like(d) if kind == "gru" else None
-    h0, c0 = (*map(np.ascontiguousarray, state), None)[:2]
-    dense = [None if a is None else np.ascontiguousarray(a) for a in (kept, w_hh, outputs, g_out)]
-    given = (None, dense[0], dense[1], None, h0, c0, dense[2], None, dense[3], gh, gc, d, ds, None)
-    if not kernels().recurrent(kind, True, reverse, *given):
-        return None
-    return d, d if ds is None else ds, (gh, gc)

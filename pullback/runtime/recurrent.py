@@ -18,7 +18,7 @@ import numpy as np
 from ..core.modes import process
 from .cuda import Machine, machine
 from .launcher import launcher
-from .network import GATES, KEPT
+from .recurrent_cpu import GATES, KEPT
 from .replays import Replays
 
 TYPES = {np.dtype(np.float32): ("float", 0), np.dtype(np.float64): ("double", 1)}

@@ -27,7 +27,7 @@ def test_setup_builds_every_extension_that_has_a_source(built):
 
 def test_extensions_are_built_again_where_a_header_that_they_read_has_changed(built):
     def read(file: Path) -> set[str]:
-        found = set(re.findall(r'#include "(\w+\.h)"', file.read_text()))
+        found = set(re.findall(r'#(?:include|define TEMPLATE) "(\w+\.h)"', file.read_text()))
         return found.union(*(read(SOURCES / name) for name in found if name != file.name))
 
     for name, extension in built.items():

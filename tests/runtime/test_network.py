@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.ops.network import attention_kernels, recurrent_steps
+from pullback.ops.network import attention_kernels
 from pullback.ops.window.kernels import conv, max_pool
 from pullback.runtime import network
 
@@ -127,30 +127,6 @@ def test_attention(monkeypatch, kind, mask, lengths):
     out, lse = attention_kernels.forward(np, *given, *rest)
     g = numbers(*out.shape, kind=kind, seed=5)
     agree(*both(monkeypatch, lambda: attention_kernels.backward(np, g, *given, out, lse, *rest)))
-
-
-@KINDS
-@pytest.mark.parametrize("what", recurrent_steps.STEPS)
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("biases", [False, True])
-def test_recurrent_layers(monkeypatch, kind, what, reverse, biases):
-    gates, n = recurrent_steps.GATES[what], 6
-    x, h, c = numbers(7, 3, 5, kind=kind), numbers(3, n, kind=kind, seed=1), numbers(3, n, kind=kind, seed=2)
-    weights = [numbers(gates * n, m, kind=kind, seed=3 + m) * 0.5 for m in (5, n)]
-    cell = recurrent_steps.Cell(*weights, *[numbers(gates * n, kind=kind, seed=k) for k in (8, 9) if biases])
-    state, lib = (h, c) if what == "lstm" else (h,), recurrent_steps.Arrays(np)
-
-    def forward():
-        out, final, kept = recurrent_steps.forward(lib, what, x, state, cell, reverse, keep=True)
-        return out, *final, kept
-
-    agree(*both(monkeypatch, forward))
-    out, *_, kept = forward()
-    g, last = numbers(*out.shape, kind=kind, seed=4), tuple(numbers(3, n, kind=kind, seed=k) for k in range(len(state)))
-    agree(*both(monkeypatch, lambda: recurrent_steps.backward(lib, what, g, last, x, state, cell, reverse, out, kept)))
-    agree(
-        *both(monkeypatch, lambda: recurrent_steps.backward(lib, what, None, last, x, state, cell, reverse, out, kept))
-    )
 
 
 def test_results_do_not_depend_on_threads():

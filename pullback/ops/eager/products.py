@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ...core import dtype as dtypes
-from ...runtime.network import SHARED, product
+from ...runtime.products import multiply
 from .text import Call, PlainCase, all_of, block, finish, is_plain
 
 if TYPE_CHECKING:
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["DIRECT", "ProductCase"]
 
 DIRECT = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
-_SMALL = "a.size * b.shape[1] < SHARED"
 _MATRICES = "a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]"
 
 
@@ -29,11 +26,7 @@ def _matmul_lines(call: Call) -> list[str]:
         f"b = {y}._array",
         f"d = {x}.dtype",
         "mode = ambient.mode",
-        *block(
-            f"if {fits}:",
-            f"r = a.dot(b) if {_SMALL} else product(a, b)",
-            *finish("d", [x, y], f"recorder.record(t, {x}, {y})"),
-        ),
+        *block(f"if {fits}:", "r = multiply(a, b)", *finish("d", [x, y], f"recorder.record(t, {x}, {y})")),
     )
 
 
@@ -50,12 +43,7 @@ def _addmm_lines(call: Call) -> list[str]:
         f"c = {bias}._array",
         f"d = {x}.dtype",
         "mode = ambient.mode",
-        *block(
-            f"if {alike}:",
-            *block(f"if {_SMALL} or c.ndim == 2:", "r = a.dot(b)", "add(r, c, r)"),
-            *block("else:", "r = product(a, b, c)"),
-            *finish("d", [bias, x, y], record),
-        ),
+        *block(f"if {alike}:", "r = multiply(a, b, c)", *finish("d", [bias, x, y], record)),
     )
 
 
@@ -79,10 +67,4 @@ class ProductCase(PlainCase):
         return _LINES[self.product](call)
 
     def names(self, op: Operator) -> dict:
-        return {
-            "DIRECT": DIRECT,
-            "SHARED": SHARED,
-            "add": np.add,
-            "product": product,
-            "recorder": self.recorded_as or op,
-        }
+        return {"DIRECT": DIRECT, "multiply": multiply, "recorder": self.recorded_as or op}

@@ -12,10 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.arrays import library
-from ...core.cuda_products import multiply
+from ...core.cuda_products import multiply as multiply_on_device
 from ...core.tensor import wrap
-from ...runtime.network import SHARED
-from ...runtime.network import product as shared
+from ...runtime.products import multiply, ready
 from ..eager.products import ProductCase
 from ..eager.straight import FunctionCase
 from ..linalg.contraction_shapes import require_tensors
@@ -92,9 +91,7 @@ def product(xp, a, b):
         return _integer_product(xp, a, b)
     if xp is not np:
         return _on_device(xp, a, b, wide=True)
-    if a.ndim < 2 or b.ndim < 2 or a.size * b.shape[-1] < SHARED:
-        return a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(_ready(np, a), _ready(np, b))
-    return shared(_ready(np, a), _ready(np, b))
+    return multiply(a, b)
 
 
 def rounded_product(xp, a, b):
@@ -103,22 +100,11 @@ def rounded_product(xp, a, b):
 
 
 def _on_device(xp, a, b, wide: bool):
-    result = multiply(a, b, wide)
+    result = multiply_on_device(a, b, wide)
     if result is None:
         a, b = working(a), working(b)
-        result = a.dot(b) if a.ndim == b.ndim == 2 else xp.matmul(_ready(xp, a), _ready(xp, b))
+        result = a.dot(b) if a.ndim == b.ndim == 2 else xp.matmul(ready(xp, a), ready(xp, b))
     return result
-
-
-def _ready(xp, a):
-    """An array whose matrices BLAS can read in place; others are copied, since the loop without BLAS is far slower."""
-    if a.ndim < 2:
-        return a
-    size, (rows, columns) = a.itemsize, a.strides[-2:]
-    height, width = a.shape[-2:]
-    by_rows = columns == size and (rows >= width * size or height == 1)
-    by_columns = rows == size and (columns >= height * size or width == 1)
-    return a if by_rows or by_columns else xp.ascontiguousarray(a)
 
 
 def _integer_product(xp, a, b):

@@ -11,8 +11,7 @@ import numpy as np
 
 from ...core.modes import ambient
 from ...core.tensor import PLAIN, Tensor, view_of, wrap
-from ...runtime.network import SHARED
-from ...runtime.network import product as shared
+from ...runtime.products import multiply
 from ..eager.functions import bypassing
 from ..eager.products import DIRECT
 from ..family.contraction import product
@@ -79,14 +78,7 @@ def linear(x, weight, bias) -> Tensor | None:
     if a.ndim != 2 or w.ndim != 2 or a.shape[1] != w.shape[1] or bias is not None and bias._array.shape != w.shape[:1]:
         return None
     turned = w.T
-    added = None if bias is None else bias._array
-    if a.size * w.shape[0] >= SHARED:
-        result = shared(a, turned, added)
-    else:
-        result = a.dot(turned)
-        if added is not None:
-            np.add(result, added, result)
-    t = wrap(result, x.dtype)
+    t = wrap(multiply(a, turned, None if bias is None else bias._array), x.dtype)
     if not _recorded(*given):
         return t
     transposed = view_of(weight, turned, weight.dtype, weight._offset)

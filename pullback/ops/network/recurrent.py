@@ -60,7 +60,7 @@ def _layer_grads(gs, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse, outpu
     if ambient.mode & GRAD:  # to be differentiated again: everything is computed from the arguments, in operators
         return _written_out(gs, input, hx, cx, Cell(w_ih, w_hh, b_ih, b_hh), kind, reverse)
     given = (input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse)
-    return tuple(dispatch(layer_backward, (gs[0], gs[1], gs[2], output, reserve, *given)))
+    return tuple(dispatch(layer_backward, (gs[0], gs[1], gs[2], output, reserve, *given, tuple(mask))))
 
 
 def _written_out(gs, input, hx, cx, cell: Cell, kind: str, reverse: bool):
@@ -72,15 +72,24 @@ def _written_out(gs, input, hx, cx, cell: Cell, kind: str, reverse: bool):
     return tuple(g if given is not None else None for g, given in zip(result, (input, hx, cx, *cell[:4]), strict=True))
 
 
-def _backward_kernel(xp, g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse):
+def _backward_kernel(xp, g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse, mask):
     arrays = (g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, w_hh)
     g_out, g_h, g_c, out, kept, x, h, c, w_ih, w_hh = (working(a) for a in arrays)
     state = _state(h, c)
     final = tuple(xp.zeros_like(s) if g is None else g for g, s in zip((g_h, g_c), state, strict=False))
     cell = Cell(w_ih, w_hh)
-    result = steps.backward(steps.Arrays(xp), kind, g_out, final, x, state, cell, reverse, out, kept)
-    given = (input, hx, cx, w_ih, w_hh, b_ih, b_hh)
-    return tuple(None if t is None else g.astype(input.dtype, copy=False) for g, t in zip(result, given, strict=True))
+    wanted = tuple(_wanted(mask, input, hx, cx, w_ih, w_hh, b_ih, b_hh))
+    result = steps.backward(steps.Arrays(xp), kind, g_out, final, x, state, cell, reverse, out, kept, wanted)
+    return tuple(g.astype(input.dtype, copy=False) if wish else None for g, wish in zip(result, wanted, strict=True))
+
+
+def _wanted(mask, *given):
+    return [wish and t is not None for wish, t in zip(mask, given, strict=True)]
+
+
+def _backward_shapes(g_out, g_h, g_c, output, reserve, *given):
+    wanted = _wanted(given[-1], *given[:7])
+    return tuple(Spec(t.shape, t.dtype) if wish else None for t, wish in zip(given, wanted, strict=False))
 
 
 layer = operator(
@@ -98,13 +107,12 @@ layer = operator(
 )
 
 layer_backward = operator(
-    f"recurrent_layer_backward(Tensor? g_out, Tensor? g_h, Tensor? g_c, Tensor output, Tensor reserve, {_LAYER}) "
+    f"recurrent_layer_backward(Tensor? g_out, Tensor? g_h, Tensor? g_c, Tensor output, Tensor reserve, {_LAYER}, "
+    "bool[7] output_mask) "
     "-> (Tensor g_input, Tensor g_hx, Tensor g_cx, Tensor g_w_ih, Tensor g_w_hh, Tensor g_b_ih, Tensor g_b_hh)",
     library="pullback",
     cost="compute",
-    meta=lambda g_out, g_h, g_c, output, reserve, *given: tuple(
-        None if t is None else Spec(t.shape, t.dtype) for t in given[:7]
-    ),
+    meta=_backward_shapes,
     kernel=_backward_kernel,
     function=False,
     method=False,

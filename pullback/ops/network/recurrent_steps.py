@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 
 from ...core.records import Record
-from ...runtime import network
+from ...runtime import recurrent_cpu
+from ...runtime.products import multiply
+from ...runtime.recurrent_cpu import GATES as GATES  # noqa: PLC0414 - both are facts of steps
+from ...runtime.recurrent_cpu import KEPT as KEPT  # noqa: PLC0414
 from ..system.operator import public
 
 
@@ -37,7 +40,9 @@ class Arrays:
         self.tanh = xp.tanh
 
     def linear(self, x, weight, bias):
-        result = x.dot(weight.T) if x.ndim == 2 else self._rows(x).dot(weight.T).reshape(*x.shape[:-1], weight.shape[0])
+        rows = x if x.ndim == 2 else self._rows(x)
+        result = multiply(rows, weight.T) if self.xp is np else rows.dot(weight.T)
+        result = result.reshape(*x.shape[:-1], weight.shape[0])
         if bias is not None:
             result += bias
         return result
@@ -87,27 +92,11 @@ class Arrays:
             return None
         if self.xp is not np:
             return device_layers().forward(self.xp, kind, x, state, cell, reverse)
-        if not network.apply_to(x, *state, *cell[:4]):
-            return None
-        both = kind != "gru" and cell.b_ih is not None
-        gates = self.linear(x, cell.w_ih, cell.b_ih + cell.b_hh if both else cell.b_ih)
-        return network.recurrent(kind, gates, state, cell.w_hh, None if both else cell.b_hh, reverse)
+        return recurrent_cpu.forward(kind, x, state, tuple(cell), reverse)
 
-    def run_back(self, kind: str, g_out, g_state: tuple, state: tuple, cell: Cell, reverse: bool, outputs, kept):
-        """The same for `backward`: (gradients of gates from the input, from the state, of the first state)."""
-        if self.xp is not np or cell.w_hr is not None:
-            return None
-        return network.recurrent_backward(kind, g_out, g_state, state, cell.w_hh, reverse, outputs, kept)
-
-    def all_back(self, *call):
-        """What `backward` gives, where a device does it all at once; else None."""
-        return None if self.xp is np else device_layers().backward(self.xp, *call)
-
-    def shifted(self, first, outputs, reverse: bool):
-        """The state that each step started from."""
-        if reverse:
-            return self.xp.concatenate([outputs[1:], first[None]])
-        return self.xp.concatenate([first[None], outputs[:-1]])
+    def run_back(self, wanted: tuple, *call):
+        """What `backward` gives, where there is a kernel for it; else None."""
+        return recurrent_cpu.backward(*call, wanted) if self.xp is np else device_layers().backward(self.xp, *call)
 
 
 def device_layers():
@@ -190,8 +179,6 @@ STEPS = {
     "lstm": _lstm_step,
     "gru": _gru_step,
 }
-KEPT = {"rnn_tanh": 0, "rnn_relu": 0, "lstm": 5, "gru": 4}  # values that a step keeps, each of the state's size
-GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
 
 
 def forward(lib, kind: str, x, state: tuple, cell: Cell, reverse: bool, keep: bool = False):
@@ -239,23 +226,20 @@ def _gru_back(lib, kind, gh, gc, h, before, kept, cell):
 _BACK = {"rnn_tanh": _rnn_back, "rnn_relu": _rnn_back, "lstm": _lstm_back, "gru": _gru_back}
 
 
-def backward(lib, kind: str, g_out, g_state: tuple, x, state: tuple, cell: Cell, reverse: bool, outputs, kept):
-    """Gradients of (x, h, c, w_ih, w_hh, b_ih, b_hh); c is None where there is none."""
-    if isinstance(lib, Arrays):
-        result = lib.all_back(kind, g_out, g_state, x, state, cell, reverse, outputs, kept)
+def backward(
+    lib, kind: str, g_out, g_state: tuple, x, state: tuple, cell: Cell, reverse: bool, outputs, kept, wanted=(True,) * 7
+):
+    """Gradients of (x, h, c, w_ih, w_hh, b_ih, b_hh), or None for those that are not `wanted`; c is None where there is none."""
+    if isinstance(lib, Arrays) and cell.w_hr is None:
+        result = lib.run_back(wanted, kind, g_out, g_state, x, state, tuple(cell), reverse, outputs, kept)
         if result is not None:
-            return result
-    whole = lib.run_back(kind, g_out, g_state, state, cell, reverse, outputs, kept) if isinstance(lib, Arrays) else None
-    if whole is not None:
-        d_in, d_state, (gh, gc) = whole
-        past = lib.shifted(state[0], outputs, reverse)
-    else:
-        d_in, d_state, gh, gc, past = _step_back(lib, kind, g_out, g_state, x, state, cell, reverse, outputs, kept)
+            return tuple(g if wish else None for g, wish in zip(result, wanted, strict=True))
+    d_in, d_state, gh, gc, past = _step_back(lib, kind, g_out, g_state, x, state, cell, reverse, outputs, kept)
     rows_in, rows_state = lib.rows(d_in), lib.rows(d_state)
-    d_x = d_in @ cell.w_ih
-    d_w_ih = lib.turned(rows_in) @ lib.rows(x)
-    d_w_hh = lib.turned(rows_state) @ lib.rows(past)
-    return d_x, gh, gc, d_w_ih, d_w_hh, rows_in.sum(0), rows_state.sum(0)
+    d_x = d_in @ cell.w_ih if wanted[0] else None
+    d_w_ih = lib.turned(rows_in) @ lib.rows(x) if wanted[3] else None
+    d_w_hh = lib.turned(rows_state) @ lib.rows(past) if wanted[4] else None
+    return d_x, gh, gc, d_w_ih, d_w_hh, rows_in.sum(0) if wanted[5] else None, rows_state.sum(0) if wanted[6] else None
 
 
 def _step_back(lib, kind: str, g_out, g_state: tuple, x, state: tuple, cell: Cell, reverse: bool, outputs, kept):
