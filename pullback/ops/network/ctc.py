@@ -286,7 +286,7 @@ ctc_by_tensors = composite(
 
 
 @front("torch.ctc_loss")
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=MEAN, zero_infinity=False):
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
     """Minus the log likelihood of label sequences."""
     op = ctc_by_tensors if isinstance(input_lengths, Tensor) and isinstance(target_lengths, Tensor) else ctc_by_lists
     if op is ctc_by_lists:

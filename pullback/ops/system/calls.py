@@ -48,8 +48,8 @@ def bypassed(op: Operator, inplace: bool = False) -> tuple[str, ...]:
     return (key(op), *others, *inlined, *getattr(declared, "inlines", ()))
 
 
-def make_function(name: str, op: Operator, inplace: bool = False, space: str = "torch"):
-    """The public function of an operator (or of its in-place form)."""
+def make_function(name: str, op: Operator, inplace: bool = False, space: str = "torch", defaults: dict | None = None):
+    """The public function of an operator (or of its in-place form). `defaults`: those that are not the schema's, by name."""
 
     def write(plain: bool) -> tuple[str, dict]:
         target = op.inplace if inplace else op
@@ -57,6 +57,7 @@ def make_function(name: str, op: Operator, inplace: bool = False, space: str = "
             "op": target,
             **direct.names_of(target),
             **target.family.plain_names(target),
+            **{f"default_{argument}": value for argument, value in (defaults or {}).items()},
         }
 
     function = generate(name, f"{'Tensor' if inplace else space}.{name}", lambda: bypassed(op, inplace), write)
@@ -156,6 +157,12 @@ def default_names(op: Operator) -> dict:
     return {**names, "INTS": INTS}
 
 
+def public_defaults(op: Operator) -> dict:
+    """Defaults of an operator's public function that are not those of its schema: PyTorch's functions of losses do not reduce
+    unless they are told to, though their schemas say that they give the mean."""
+    return {a.name: 0 for a in op.schema.arguments if a.name == "reduction" and a.has_default}
+
+
 INTS = {int, np.int64, np.int32}  # what a lone size may be; symbolic integers join when they are loaded
 
 
@@ -167,6 +174,8 @@ def export_operator(op: Operator) -> Operator:
         space, _, name = declared.public.rpartition(".")
     function = make_function(name, op, space=space)
     op.function = function  # type: ignore[attr-defined]
+    if public := public_defaults(op):
+        function = make_function(name, op, space=space, defaults=public)
     names = (name, *declared.aliases)
     is_method = space == "torch" if declared.method is None else declared.method
     # Overriding classes tell `x.add(y)` and `torch.add(x, y)` apart by the function that they are offered.

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .calls import default_names, wrapper_source
+from .calls import default_names, public_defaults, wrapper_source
 from .operator import Operator, packets
 from .schema import Argument
 
@@ -113,7 +113,8 @@ def generated_parameters(name: str, op: Operator) -> Parameters:
     """The parameters of a generated function, as its own source states them, with the schema's types."""
     result = ast.parse(wrapper_source(name, op)).body[0]
     assert isinstance(result, ast.FunctionDef)
-    values = {**default_names(op), "UNSET": ...}
+    public = {f"default_{argument}": value for argument, value in public_defaults(op).items()}
+    values = {**default_names(op), **public, "UNSET": ...}
     numbers_too = type(op.family).__name__ == "Pointwise"
     types = {a.name: argument_type(a, numbers_too and a.position > 1) for a in op.schema.arguments}
     types.setdefault("input", types.get("self", "_Any"))

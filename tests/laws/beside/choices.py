@@ -47,7 +47,10 @@ ANSWERED: dict[str, str] = {
     r"not implemented for '": "kernels for dtypes that PyTorch's CPU lacks",
     r"does not support automatic differentiation for outputs with complex dtype": "gradients of complex results that PyTorch lacks",
     r"Could not run 'aten::": "operators that PyTorch has on other devices alone",
-    r"derivative for aten::\w+ is not implemented|Trying to use forward AD with": "derivatives that PyTorch lacks",
+    r"derivative for (aten::\w+|'\w+') is not implemented|Trying to use forward AD with": "derivatives that PyTorch lacks",
+    r"Unexpected floating ScalarType in at::autocast": "autocast of tensors in the other half precision",
+    r"fallback doesn't currently support mutable TensorLists": "lists of conjugate tensors",
+    r"Unsupported memory format": "layouts that single kernels of PyTorch do not take",
     r"don't yet support saved tensor hooks": "checkpoints inside transforms",
     r"INTERNAL ASSERT|inconsistent range for TensorList|Cannot access data pointer|Cannot set version_counter": "PyTorch's own faults",
     r"unexpected keyword argument 'out'|out=(Tensor|tuple)|[Ee]xpected out tensor to have dtype|argument 'out' must be": (
@@ -97,27 +100,24 @@ REFUSED: dict[str, str] = {
     r"rsub\(\) takes 2 positional": "rsub takes alpha by name",
     r"not differentiable with respect to argument": "gradients that would be lost are refused in transforms too",
 }
-# Differences of numbers or facts: (the program's last lines, words about the difference, why).
+# Differences of numbers or facts: (the statements that the last one depends on, words about the difference, why). `D` is a
+# statement that differentiates, `T` one that pushes tangents.
+D = r"(.|\n)*(grad\(|backward\(|pulled\(|pushed\(|columns\(|rows\(|slope\()"
+T = r"(.|\n)*(pushed|columns)\("
+NORMS = r"\bnorm\(|(vector|matrix)_norm|linalg_norm|\bdist\(|cdist|pdist|pairwise_distance|triplet|renorm|normalize|cosine|_cond|\.cond"
 DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"\.mode\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
     (r"\.kthvalue\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
-    (r"ldexp", r".", "PyTorch's slopes of ldexp are powers of integers, and of float32"),
-    (r"(fmax|fmin|maximum|minimum)(.|\n)*(pushed|columns)\(", r".", "at ties, PyTorch's tangents and gradients differ"),
-    (
-        r"norm(.|\n)*dtype=torch.float64(.|\n)*(pushed|columns)\(",
-        r"dtype: ",
-        "PyTorch's tangents of norms in another dtype",
-    ),
+    (r"ldexp" + D, r".", "PyTorch's slopes of ldexp are powers of integers, and of float32"),
+    (r"(fmax|fmin|maximum|minimum|clamp)" + T, r".", "at ties, PyTorch's tangents and gradients differ"),
+    (r"norm(.|\n)*dtype=torch.float64" + T, r"dtype: ", "PyTorch's tangents of norms in another dtype"),
+    (r"frexp" + T, r"dtype: (bfloat16|float16) != float32", "PyTorch's tangents of half precision have another dtype"),
     (
         r"householder_product|orgqr|ormqr",
         r".",
         "PyTorch's third derivatives of reflections; results with out= lie as asked",
     ),
-    (
-        r"(prod|scatter_reduce)(.|\n)*(pushed|columns)\(",
-        r".",
-        "PyTorch's tangents of products with zeros, and of scatters",
-    ),
+    (r"(prod|scatter_reduce)" + T, r".", "PyTorch's tangents of products with zeros, and of scatters"),
     (
         r"(linalg_det|\bdet|_det)(.|\n)*(pushed|columns|rows)\(",
         r".",
@@ -126,29 +126,32 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"solve(.|\n)*pushed\(", r"complex", "PyTorch's tangents of complex solutions"),
     (r"cholesky_inverse|cholesky_solve", r"complex", "factors whose diagonal is not real"),
     (r"histogram|searchsorted|bucketize", r".", "edges that are not in order"),
-    (r"smooth_l1|huber|_add_relu|multilabel_margin", r".", "PyTorch's constants of float32, and NaN that it drops"),
-    (r"inference_mode", r"inference: ", "which tensors are of inference mode"),
+    (r"(smooth_l1|huber)" + D, r".", "PyTorch's constants of float32"),
+    (r"_add_relu|multilabel_margin", r"nan", "NaN that PyTorch drops"),
+    (
+        r"inference_mode|inferred\((.|\n)*compiled\(|compiled\((.|\n)*inferred\(",
+        r"inference: |inference tensor",
+        "which tensors are of inference mode",
+    ),
     (r"asarray", r"requires_grad", "asarray under no_grad"),
     (r"std_mean|var_mean", r"nan", "means that PyTorch's sums of squares lose"),
-    (r"_reshape_alias", r".", "memory as it lies, inside vmap"),
+    (r"_reshape_alias(.|\n)*batched", r".", "memory as it lies, inside vmap"),
     (r"pairwise_distance|triplet", r"e-1\d", "what a small addend leaves"),
-    (r"\bmode\(", r".", "NaN is not preferred"),
+    (r"\bmode\(", r"nan", "NaN is not preferred"),
     (r"hinge_embedding_loss", r"dtype: ", "losses of integers"),
     (r"logical_\w+_\(", r".", "PyTorch passes the gradient of what a logical operator overwrote"),
     (r"inferred|inference_mode", r"shares", "views in inference mode"),
     (r"'expanded'(.|\n)*(index_put_|put_|tril_|triu_|scatter)", r".", "writes to memory that elements share"),
-    (r"norm|dist\(|triplet", r"nan", "gradients of distances at zero and of complex norms"),
-    (r"(logdet|slogdet)(.|\n)*", r"complex", "PyTorch's second derivatives of complex determinants"),
-    (r"cholesky(.|\n)*(pushed|columns)\(", r"complex|float", "tangents of factors of matrices that are not symmetric"),
+    (NORMS, r"nan|inf", "distances at zero and of complex numbers; norms that overflow before their result does"),
+    (r"cosine_similarity", r"\b0\. ", "norms that overflow before their result does"),
+    (r"(logdet|slogdet)" + D, r"complex", "PyTorch's second derivatives of complex determinants"),
+    (r"cholesky" + T, r"complex|float", "tangents of factors of matrices that are not symmetric"),
     (r"adaptive_avg_pool3d", r"float16\)", "PyTorch adds up in half precision"),
-    (r"prelu(.|\n)*(pushed|columns)\(", r".", "at zero, PyTorch's tangents and gradients of prelu differ"),
+    (r"prelu" + D, r".", "at zero, PyTorch's tangents, gradients and second gradients of prelu differ"),
     (r"(pushed|columns)\(.*(inferred|untracked)", r".", "tangents pass no_grad and inference_mode"),
     (r"(split|split_with_sizes|unbind)_copy.*out=", r".", "PyTorch's functions give nothing with out="),
-    (
-        r"ihfft.*out=|kron.*out=|tensorinv.*out=|tensorsolve.*out=",
-        r".",
-        "PyTorch loses the result of some composed calls with out=",
-    ),
+    (r"(ihfft|kron|tensorinv|tensorsolve).*out=", r".", "PyTorch loses the result of some composed calls with out="),
+    (r"native_batch_norm.*out=", r"float", "PyTorch's statistics of strided inputs are another's with out="),
     (
         r"\.(eq|ne|lt|le|gt|ge)_\(|\[.*\] = ",
         r"requires_grad: False != True",
@@ -160,18 +163,70 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "views of leaves that were told later to require grad",
     ),
     (
-        r"matrix_norm|linalg\.norm|linalg_norm|linalg\.cond|linalg_cond",
-        r"nan",
-        "PyTorch's gradients of norms of complex matrices",
+        r"native_dropout",
+        r"shares|is_leaf: True != False",
+        "a copy where nothing is dropped; PyTorch gives an empty input itself",
     ),
-    (r"native_dropout", r"shares", "a copy where nothing is dropped"),
+    (r"(eigvalsh|eigh|eigvals|svdvals)" + T, r".", "PyTorch's second derivatives of eigenvalues by forward mode"),
+    (r"layer_norm\(x\d+, x\d+\.shape\[-1:\]\)" + D, r"e-\d\d", "slopes of what adds up to zero are roundings"),
     (
         r"triangular_solve|histogram",
         r"requires_grad: False != True|grad: None != ",
         "results that are copies of an argument, or have no gradient",
     ),
     (r"'expanded'(.|\n)*(median|mode|kthvalue)", r".", "PyTorch's selections write to memory that elements share"),
+    (
+        r"'(sliced|transposed|wide|expanded|channels_last)'(.|\n)*native_group_norm",
+        r"float",
+        "PyTorch reads weights without minding strides",
+    ),
+    (
+        r"scatter_?\(.*reduce=" + D,
+        r"!= None",
+        "PyTorch has no gradient of scatters that reduce, and gives none in silence",
+    ),
+    (
+        r"(no_grad|set_grad_enabled\(False\)|inference_mode)(.|\n)*\n    (x\d+) = (.|\n)*grad\(.*\b\3\b",
+        r"!= None",
+        "views made under no_grad are leaves of which PyTorch loses the gradient",
+    ),
+    (
+        r"cdist(.|\n)*(rows|batched|batched_last)\(",
+        r".",
+        "PyTorch's batched gradients of distances are those of the first example",
+    ),
+    (r"argm(ax|in)\(keepdim=True\)(.|\n)*batched", r"shape: ", "PyTorch's vmap drops dimensions that are to be kept"),
+    (r"gelu", r"nan|inf", "gelu of infinity"),
+    (
+        r"'b?float16'(.|\n)*(kl_div|xlogy)",
+        r"float(64|32)\)",
+        "logarithms that PyTorch rounds to half precision in between",
+    ),
+    (r"sinc" + D, r"float16", "second derivatives of sinc in half precision"),
+    (r"_safe_softmax" + D, r"nan", "softmax of infinity"),
+    (
+        r"(matmul|mv|mm|linear|tensordot|einsum)(.|\n)*(batched|inferred)(.|\n)*" + T,
+        r"nan",
+        "PyTorch multiplies tangents that are zero",
+    ),
+    (r"logcumsumexp" + D, r"nan", "sums of nothing, minus infinity, have no gradient"),
+    (r"affine_grid_generator_backward", r"int", "grids of integers"),
 )
+
+
+NAME = r"\b[xf]\d+\b"
+
+
+def relevant(lines: list[str]) -> list[str]:
+    """The statements that the last one depends on: those that make or write what it names, and so on."""
+    kept, names = [lines[-1]], set(re.findall(NAME, lines[-1]))
+    for line in reversed(lines[:-1]):
+        found = set(re.findall(NAME, line))
+        makes = re.match(rf"(?:with .*:\n\s+)?({NAME}) = ", line)
+        if makes and makes[1] in names or found & names and (not makes or re.search(r"\w_\(|out=", line)):
+            kept.append(line)
+            names |= found
+    return kept[::-1]
 
 
 def answered(lines: list[str], ours: Exception | None, theirs: Exception | None, empty: bool) -> str | None:
@@ -182,6 +237,10 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
     if ours is not None:
         if "leaf Variable that requires grad" in str(ours) and "logical_" in lines[-1]:
             return "PyTorch lets logical operators write to leaves"
+        if "inference tensor" in str(ours) and any("compiled(" in t and "inferred(" in t for t in relevant(lines)):
+            return "which tensors are of inference mode"
+        if "storage that is not resizable" in str(ours) and any("_window(" in t for t in relevant(lines)):
+            return "PyTorch's windows lie in memory for one element more"
         if empty and "not implemented for '" in str(ours):
             return "kernels that are refused where there is nothing to compute as well"
         return next((reason for words, reason in REFUSED.items() if re.search(words, str(ours))), None)
@@ -191,13 +250,15 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             nested or "] = " in lines[-1] or "out=" in lines[-1] or any("(f" in t for t in lines)
         ):
             return "tangents that PyTorch writes in place, and gives as expanded ones"
+        if "Can't detach views in-place" in str(theirs) and any("(f" in t for t in relevant(lines)):
+            return "results of transforms that are views"
         if nested and re.search(
-            r"34359738\d+|must match the existing size|must match the size of tensor|doesn't match the broadcast shape",
+            r"Expected self.dtype to be equal to src.dtype|34359738\d+|must match the existing size|must match the size of tensor|doesn't match the broadcast shape",
             str(theirs),
         ):
             return "examples that PyTorch's vmap does not batch"
         if "modified by an inplace" in str(theirs) and any(
-            re.search("vander|log_ndtr|cholesky_solve", line) for line in lines
+            re.search("vander|log_ndtr|cholesky_solve|multilabel_margin", line) for line in lines
         ):
             return "what an operator keeps for its gradient"
         if "output 0 of LinalgInvEx" in str(theirs):
@@ -214,5 +275,5 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
 
 def chosen(lines: list[str], words: str) -> str | None:
     """Why numbers or facts may differ, or None."""
-    text = "\n".join(lines)
+    text = "\n".join(relevant(lines))
     return next((why for program, seen, why in DIFFERENT if re.search(program, text) and re.search(seen, words)), None)

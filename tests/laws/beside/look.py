@@ -22,6 +22,14 @@ TINY = {"float64": 1e-3, "float32": 1e-2, "float16": 0.1, "bfloat16": 0.1, "comp
 FACTS = ("dtype", "shape", "requires_grad", "is_leaf", "no grad_fn", "inference", "stride", "storage_offset", "shares")
 
 
+MOST = {"float64": 1e-6, "complex128": 1e-6, "float32": 0.02, "complex64": 0.02, "float16": 0.3, "bfloat16": 0.6}
+
+
+def roundings(t) -> float:
+    """How far results in a tensor's dtype may lie apart, in units of themselves."""
+    return EPSILON[str(t.dtype).rpartition(".")[2]] * ROUNDINGS[str(t.dtype).rpartition(".")[2]]
+
+
 def facts(t, derived: bool = False) -> tuple:
     """Everything but the numbers; of what is derived, not how it lies in memory."""
     seen = (str(t.dtype)[6:], tuple(t.shape), t.requires_grad, t.is_leaf, t.grad_fn is None)
@@ -52,8 +60,11 @@ def differ(dtype: str, a: np.ndarray, b: np.ndarray, slack: float, signs: bool) 
     """Words about numbers that are not the same, up to rounding."""
     if a.dtype.kind not in "fc":
         return None if np.array_equal(a, b) else f"{a!r} != {b!r}"
-    if a.dtype.kind == "c":  # each part is rounded as the whole is
-        scale = _largest(a)
+    if (
+        a.dtype.kind == "c"
+    ):  # each part is rounded as the whole is; how one that is not finite is spelled is each library's own
+        scale, both = _largest(a), ~np.isfinite(a) & ~np.isfinite(b)
+        a, b = np.where(both, 0, a), np.where(both, 0, b)
         return _differ(dtype, a.real, b.real, slack, scale, False) or _differ(
             dtype, a.imag, b.imag, slack, scale, False
         )
@@ -68,7 +79,8 @@ def _largest(a: np.ndarray) -> float:
 def _differ(dtype: str, a: np.ndarray, b: np.ndarray, slack: float, scale: float, signs: bool) -> str | None:
     with np.errstate(all="ignore"):
         wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-        room = EPSILON[dtype] * ROUNDINGS[dtype] * slack * np.maximum(np.abs(wide_a), min(scale, 1e300) + TINY[dtype])
+        share = min(EPSILON[dtype] * ROUNDINGS[dtype] * slack, MOST[dtype])
+        room = share * np.maximum(np.abs(wide_a), min(scale, 1e300) + TINY[dtype])
         same = (np.abs(wide_a - wide_b) <= room) | (wide_a == wide_b) | (np.isnan(wide_a) & np.isnan(wide_b))
         if signs:
             same &= (np.signbit(a) == np.signbit(b)) | (wide_a != 0) | (wide_b != 0)

@@ -191,3 +191,33 @@ def test_a_margin_that_is_just_kept_has_no_gradient() -> None:
     assert g.tolist() == [[-0.5, 0.0, 0.25, 0.25]]
     (g,) = torch.autograd.grad(torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[0, 3, -1, 1]])), x)
     assert g.tolist() == [[-0.25, 0.0, 0.5, -0.25]]
+
+
+FIRST, SECOND, SIDES = (
+    torch.tensor([[0.5, 0.25], [0.75, 1.5]]),
+    torch.tensor([[1.0, 0.5], [0.25, 0.75]]),
+    torch.tensor([1.0, -1.0]),
+)
+UNREDUCED = {
+    "kl_div": (FIRST, SECOND),
+    "binary_cross_entropy_with_logits": (FIRST, SECOND),
+    "hinge_embedding_loss": (FIRST[0], SIDES),
+    "cosine_embedding_loss": (FIRST, SECOND, SIDES),
+    "margin_ranking_loss": (FIRST[0], SECOND[0], SIDES),
+    "triplet_margin_loss": (FIRST, SECOND, FIRST + 1),
+    "ctc_loss": (
+        FIRST.new_zeros(4, 2, 3).log_softmax(2),
+        torch.tensor([[1, 2], [1, 1]]),
+        torch.tensor([4, 4]),
+        torch.tensor([2, 1]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREDUCED)
+def test_functions_of_torch_itself_reduce_only_where_they_are_told_to(name):
+    args, function = UNREDUCED[name], getattr(torch, name)
+    assert function(*args).tolist() == function(*args, reduction=0).tolist() and function(*args).ndim
+    mean = function(*args, reduction=1)
+    assert not mean.ndim and getattr(torch.ops.aten, name)(*args).item() == mean.item()
+    assert torch.compile(function)(*args).shape == function(*args).shape
