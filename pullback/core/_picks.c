@@ -82,9 +82,11 @@ static PyObject *py_masked_fill_(PyObject *self, PyObject *args) {
     return written(argument(args, 0));
 }
 
-/* A tensor, or a number as an element like another's: the array and how far apart its elements are. */
+/* A tensor, or a number as an element like another's: the array and how far apart its elements are. A number beside truths, but
+   for a truth itself, is of another dtype: the rules find which. */
 static const char *chosen_from(PyObject *value, const Array *tensor, const Array *like, char *room, int *step) {
     *step = tensor ? 1 : 0;
+    if (!tensor && kind(like) == BOOL && !PyBool_Check(value)) return NULL;
     return tensor ? tensor->data : element(value, kind(like), room) ? room : NULL;
 }
 

@@ -109,6 +109,13 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"\.mode\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
     (r"\.kthvalue\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
     (r"ldexp" + D, r".", "PyTorch's slopes of ldexp are powers of integers, and of float32"),
+    (r"'(float32|b?float16)'(.|\n)*ldexp", r"float64", "PyTorch's powers of two have the precision of the exponent"),
+    (
+        r"'complex\d+'(.|\n)*pow" + D,
+        r"complex(.|\n)*nan",
+        "slopes of powers of a complex zero, which are zero where PyTorch has NaN",
+    ),
+    (r"upsample_\w+", r"\(uint8\)", "PyTorch resamples bytes in fixed point, one dimension after the other"),
     (r"(fmax|fmin|maximum|minimum|clamp)" + T, r".", "at ties, PyTorch's tangents and gradients differ"),
     (r"norm(.|\n)*dtype=torch.float64" + T, r"dtype: ", "PyTorch's tangents of norms in another dtype"),
     (r"frexp" + T, r"dtype: (bfloat16|float16) != float32", "PyTorch's tangents of half precision have another dtype"),
@@ -143,7 +150,7 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"inferred|inference_mode", r"shares", "views in inference mode"),
     (r"'expanded'(.|\n)*(index_put_|put_|tril_|triu_|scatter)", r".", "writes to memory that elements share"),
     (NORMS, r"nan|inf", "distances at zero and of complex numbers; norms that overflow before their result does"),
-    (r"cosine_similarity", r"\b0\. ", "norms that overflow before their result does"),
+    (r"cosine_similarity", r"\b0\.[ ,\]]", "norms that overflow before their result does"),
     (r"(logdet|slogdet)" + D, r"complex", "PyTorch's second derivatives of complex determinants"),
     (r"cholesky" + T, r"complex|float", "tangents of factors of matrices that are not symmetric"),
     (r"adaptive_avg_pool3d", r"float16\)", "PyTorch adds up in half precision"),
@@ -241,6 +248,10 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             return "which tensors are of inference mode"
         if "storage that is not resizable" in str(ours) and any("_window(" in t for t in relevant(lines)):
             return "PyTorch's windows lie in memory for one element more"
+        if re.search(r"batched(_last)?\(.*\(f", lines[-1]) and re.search(
+            r"not implemented for '|Expected object of scalar type", str(ours)
+        ):
+            return "dtypes that are refused inside vmap too, where PyTorch has other kernels"
         if empty and "not implemented for '" in str(ours):
             return "kernels that are refused where there is nothing to compute as well"
         return next((reason for words, reason in REFUSED.items() if re.search(words, str(ours))), None)
@@ -253,7 +264,7 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
         if "Can't detach views in-place" in str(theirs) and any("(f" in t for t in relevant(lines)):
             return "results of transforms that are views"
         if nested and re.search(
-            r"Expected self.dtype to be equal to src.dtype|34359738\d+|must match the existing size|must match the size of tensor|doesn't match the broadcast shape",
+            r"Expected self.dtype to be equal to src.dtype|argument alpha must not be|34359738\d+|must match the existing size|must match the size of tensor|doesn't match the broadcast shape",
             str(theirs),
         ):
             return "examples that PyTorch's vmap does not batch"
@@ -267,6 +278,8 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             re.search(r"_\(|\] =|[+*]=|out=", line) for line in lines
         ):
             return "PyTorch's own faults"
+        if "modified by an inplace" in str(theirs) and empty and any("compiled(" in line for line in lines):
+            return "what an operator keeps for its gradient"
         if "view size is not compatible" in str(theirs) and ".view" not in lines[-1]:
             return "views inside PyTorch's kernels"
         return next((reason for words, reason in ANSWERED.items() if re.search(words, str(theirs))), None)

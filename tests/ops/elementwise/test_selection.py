@@ -92,3 +92,16 @@ def test_where_of_a_condition_alone_gives_the_places_where_it_holds():
     expected = [[0, 1, 1], [0, 0, 1]]
     assert [t.tolist() for t in torch.where(condition)] == expected
     assert [t.tolist() for t in torch.ops.aten.where(condition)] == expected
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2), (0,), (40, 40)])
+def test_numbers_beside_truths_are_promoted(shape):
+    truths = torch.ones(shape, dtype=torch.bool)
+    for number, expected in ((0, torch.int64), (1, torch.int64), (1.0, torch.float32), (True, torch.bool)):
+        for found in (
+            torch.where(truths, truths, number),
+            torch.where(truths, number, truths),
+            truths.where(truths, number),
+        ):
+            assert found.dtype is expected, number
+    assert torch.where(truths, truths.to(torch.uint8), 1).dtype is torch.uint8
