@@ -29,6 +29,7 @@ from .schedule import Nest, schedule
 NUMBERS = 1  # elements up to which steps that share nothing are one kernel
 BLOCK_OF_PRODUCT = 32  # rows, or columns, of a product: threads share products by blocks
 WORK_OF_SORT = 1 << 12  # elements that are worth another thread
+ENOUGH_COLUMNS = 256  # to be shared even by more rows: no column is then laid out for the kernel by two threads
 WORK_OF_PRODUCT = 1 << 20  # multiplications that are worth another thread
 
 
@@ -194,7 +195,7 @@ def _product(p: Product) -> Step:
         )
         if size > 1
     ]
-    by_columns = n > m
+    by_columns = n > m or n >= ENOUGH_COLUMNS
     block = (
         max(m, n) if strict() else min(BLOCK_OF_PRODUCT, max(m, n))
     )  # how BLAS rounds depends on what it is given at once

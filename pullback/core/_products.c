@@ -10,7 +10,7 @@
 
 #include "native_types.h"
 
-enum { STEPS = 256, FEW_ROWS = 24, WORTH_A_THREAD = 1 << 20, WORTH_LETTING_GO = 1 << 17, COLUMNS_OF_TASK = 64, ROWS_OF_TASK = 24 };
+enum { STEPS = 256, FEW_ROWS = 24, WORTH_A_THREAD = 1 << 20, WORTH_LETTING_GO = 1 << 17, SMALL = 1 << 10, MANY = 1 << 20, COLUMNS_OF_TASK = 64, ROWS_OF_TASK = 24 };
 
 /* c (m, n) = a (m, k) b (k, n) + bias, or added to c; steps in elements. */
 typedef struct {
@@ -27,8 +27,9 @@ static int preference = 1; /* 0: BLAS computes all products; 1: whoever is quick
 
 /* Whether the template is to compute a product. It was measured beside OpenBLAS's kernels for AVX2 and for AVX-512. */
 static int is_ours(i64 m, i64 n, i64 k, int turned) {
-    if (preference != 1) return preference == 2;
-    return level == 2 && n > 8 && k > 0 && m > (turned ? 7 : 1);
+    if (preference != 1 || level < 2) return preference == 2;
+    if (m < 2 || n < 3) return m * n * k < SMALL; /* a product with a vector, or nearly */
+    return !turned || m > 11 || n * k < MANY;     /* more than few rows, where the right factor must be turned */
 }
 
 /* ---- products by threads */
