@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable
 from typing import Union
 
+from ...core.errors import no_memory
 from ...core.source import run_source
 
 __all__ = [
@@ -75,7 +76,14 @@ def _stub(*args, **kwargs):
 
 
 _STUB = _stub.__code__
-COMMON: dict = {}  # what any generated function may name; filled by those who write them
+COMMON: dict = {"no_memory": no_memory}  # what any generated function may name; filled by those who write them
+
+
+def _saying_what_lacks(source: str) -> str:
+    """The source of a function that says, as PyTorch does, for what there was no memory; it costs nothing until then."""
+    head, _, body = source.partition("\n")
+    inner = "\n".join([f"    {line}" for line in body.split("\n")])
+    return f"{head}\n    try:\n{inner}\n    except MemoryError as error:\n        raise no_memory(error) from None"
 
 
 class Generated:
@@ -99,7 +107,7 @@ class Generated:
         namespace = function.__globals__
         namespace.update(COMMON | names)
         result: dict = {}
-        run_source(source, self.label, namespace, result)
+        run_source(_saying_what_lacks(source), self.label, namespace, result)
         real = result["wrapper"]
         function.__defaults__, function.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
         name = function.__name__

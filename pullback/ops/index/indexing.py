@@ -321,7 +321,7 @@ def _quick_pick(t: Tensor, index: Tensor):
         return None
     try:
         result = array.take(at, 0)
-    except IndexError:
+    except (IndexError, MemoryError):
         return None  # the general path finds the words
     out = make_tensor(result, t.dtype)
     return index_op.record(out, t, (index,)) if ambient.mode and t._autograd is not None else out

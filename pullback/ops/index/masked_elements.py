@@ -68,10 +68,19 @@ def _batch_take(args, dims, size):
     return self.gather(1, at.reshape((size, -1))).reshape(index.shape), 0
 
 
+def _check_take_out(result: Tensor, out: Tensor) -> None:
+    if out.dtype is not result.dtype:
+        raise RuntimeError(
+            "take(): self and out expected to have the same dtype, but got self.dtype = "
+            f"{result.dtype.scalar_name} and out.dtype = {out.dtype.scalar_name}"
+        )
+
+
 take = operator(
     "take(Tensor self, Tensor index) -> Tensor",
     kernel=_take,
     plain=CheckedKernelCase(),
+    check_out=_check_take_out,
     meta=_take_spec,
     strict=True,
     jvp=LINEAR,

@@ -152,7 +152,7 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
         arrays, dtype, live = plain
         try:
             result = _concatenate(arrays, dim)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, MemoryError):
             result = None  # the general path finds the words, and joins with empty vectors
         if result is not None and result.flags.c_contiguous:
             t = make_tensor(result, dtype)
@@ -260,7 +260,11 @@ def stack_public(tensors, dim=0, *, out=None, axis=None):
         arrays, dtype, live = plain
         shape = arrays[0].shape
         rows = [a[None] for a in arrays if a.shape == shape]
-        if len(rows) == len(arrays) and (result := _concatenate(rows)).flags.c_contiguous:
+        try:
+            result = _concatenate(rows) if len(rows) == len(arrays) else None
+        except MemoryError:
+            result = None  # the general path finds the words
+        if result is not None and result.flags.c_contiguous:
             t = make_tensor(result, dtype)
             return stack.record(t, tuple(tensors), 0) if mode and live else t
     elif out is None and mode < 2 and _native_stack is not None and (live := history((tensors,))) is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from ...core import device as devices
 from ...core.arrays import LARGE
 from ...core.calls import simple
+from ...core.errors import no_memory
 from ...core.modes import ambient
 from ...core.objects import make_tensor
 from ...core.small import fronts
@@ -219,13 +220,20 @@ def _open_to_overrides(body, name: str, spelled, native=None, past: tuple[str, .
     """A hand-written function that offers its calls to function modes and overriding classes first."""
 
     def function(*args, **kwargs):
-        if quick is not None and ambient.mode < 2 and (out := quick(args, kwargs)) is not None:
-            return out
-        if spelled is not None:
-            args = spelled(args)
-        if ambient.mode & 2 or not simple(args, kwargs) and (any_overridden(args) or any_overridden(kwargs.values())):
-            return call_overridden(function, args, kwargs)
-        return body(*args, **kwargs)
+        try:
+            if quick is not None and ambient.mode < 2 and (out := quick(args, kwargs)) is not None:
+                return out
+            if spelled is not None:
+                args = spelled(args)
+            if (
+                ambient.mode & 2
+                or not simple(args, kwargs)
+                and (any_overridden(args) or any_overridden(kwargs.values()))
+            ):
+                return call_overridden(function, args, kwargs)
+            return body(*args, **kwargs)
+        except MemoryError as error:
+            raise no_memory(error) from None
 
     def allow(allowed: bool) -> None:
         nonlocal quick

@@ -209,6 +209,14 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r"float(64|32)\)",
         "logarithms that PyTorch rounds to half precision in between",
     ),
+    (r"conv\w*\((.|\n)*\.data\.", r"complex", "convolutions of complex numbers, of which PyTorch keeps the parts"),
+    (r"'expanded'(.|\n)*\b(std|var)\(" + D, r".", "slopes of the spread of equal numbers, which is zero or a rounding"),
+    (r"prod\((.|\n)*grad\((.|\n)*grad\(", r"nan", "second slopes of products of numbers that are not finite"),
+    (
+        r"requires_grad = True|requires_grad_\(\)" + D,
+        r"!= None",
+        "what an operator keeps for its gradient: arguments, not copies",
+    ),
     (r"sinc" + D, r"float16", "second derivatives of sinc in half precision"),
     (r"_safe_softmax" + D, r"nan", "softmax of infinity"),
     (
@@ -269,7 +277,7 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
         ):
             return "examples that PyTorch's vmap does not batch"
         if "modified by an inplace" in str(theirs) and any(
-            re.search("vander|log_ndtr|cholesky_solve|multilabel_margin", line) for line in lines
+            re.search("vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin", line) for line in lines
         ):
             return "what an operator keeps for its gradient"
         if "output 0 of LinalgInvEx" in str(theirs):

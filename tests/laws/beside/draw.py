@@ -276,7 +276,7 @@ def _differentiable(operator: str, argument: tuple) -> bool:
 # Where zeros may have either sign: PyTorch's remainders have that of the dividend, ours that of the divisor, as in Python.
 SIGNLESS = (
     "remainder", "elu", "celu", "selu", "softshrink", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "fmax", "fmin",
-    "relu", "relu6", "hardtanh", "hardswish", "threshold", "prelu", "leaky_relu",
+    "relu", "relu6", "hardtanh", "hardswish", "threshold", "prelu", "leaky_relu", "logaddexp2",
 )  # fmt: skip
 # Calls that keep to what they are given, in every precision.
 PRECISE = (

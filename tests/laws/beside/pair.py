@@ -53,6 +53,7 @@ class Pair:
     def __init__(self, other: str, arrays: list, compiles: bool = True):
         self.torch = importlib.import_module(other)
         self.pullback = importlib.import_module("pullback")
+        self.torch.set_grad_enabled(True)  # some errors leave PyTorch without
         self.ours = namespace("pullback", arrays, compiles)
         self.theirs = namespace(other, arrays, False)
         self.lines: list[str] = []
@@ -144,6 +145,8 @@ class Pair:
         """Every tensor that has a name, and its gradient."""
         if self.ours["log"] != self.theirs["log"]:
             raise Different(f"log: {self.ours['log']} != {self.theirs['log']}")
+        if not self.pullback.is_grad_enabled():
+            raise Different("gradients are off")
         for held in self.held:
             seen = self._compare(held.text, held.ours, held.theirs, held.seen, numbers, held.derived)
             written = look.written(held.ours), look.written(held.theirs)

@@ -225,6 +225,11 @@ def test_index_add_says_which_index_lies_outside():
             torch.zeros(shape).index_add(dim, at, torch.ones(shape))
 
 
+def test_take_writes_its_own_dtype():
+    with pytest.raises(RuntimeError, match="got self.dtype = Float and out.dtype = Double"):
+        torch.take(torch.ones(3), torch.tensor([1]), out=torch.empty(1, dtype=torch.float64))
+
+
 @pytest.mark.parametrize("call", ["index_add", "index_reduce"])
 def test_slices_have_as_many_dimensions_as_what_they_are_added_to(call):
     rest = ("prod",) if call == "index_reduce" else ()

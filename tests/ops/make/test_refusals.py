@@ -76,6 +76,14 @@ HUGE = 2**58  # more numbers than any machine addresses
         lambda: torch.zeros(1).expand(HUGE) + 1,
         lambda: torch.zeros(1).expand(HUGE).clone(),
         lambda: torch.zeros(3).resize_(HUGE),
+        lambda: torch.zeros(2**29, 1) @ torch.zeros(1, 2**29),
+        lambda: torch.bmm(torch.zeros(1, 2**29, 1), torch.zeros(1, 1, 2**29)),
+        lambda: torch.zeros(3).repeat(HUGE // 3),
+        lambda: torch.cat([torch.zeros(1).expand(HUGE)] * 2),
+        lambda: torch.stack([torch.zeros(1).expand(HUGE)] * 2),
+        lambda: torch.zeros(1).expand(HUGE).cumsum(0),
+        lambda: torch.zeros(1).expand(HUGE).softmax(0),
+        lambda: torch.zeros(1)[torch.zeros(1, dtype=torch.int64).expand(HUGE)],
     ],
 )
 def test_memory_that_is_not_there(make):
