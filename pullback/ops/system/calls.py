@@ -161,7 +161,7 @@ def default_names(op: Operator) -> dict:
 def public_defaults(op: Operator) -> dict:
     """Defaults of an operator's public function that are not those of its schema: PyTorch's functions of losses do not reduce
     unless they are told to, though their schemas say that they give the mean."""
-    return {a.name: 0 for a in op.schema.arguments if a.name == "reduction" and a.has_default}
+    return {"reduction": 0} if "int reduction=" in op.text else {}  # the text: schemas are read when they are needed
 
 
 INTS = {int, np.int64, np.int32}  # what a lone size may be; symbolic integers join when they are loaded
