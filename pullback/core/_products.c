@@ -6,11 +6,13 @@
  * threads, or on what else is computed with it; where that must hold for all products (`prefer(2)`), it computes them all.
  */
 #include "native_arrays.h"
+#include <stdlib.h>
 #include <string.h>
 
 #include "native_types.h"
 
-enum { STEPS = 256, FEW_ROWS = 24, WORTH_A_THREAD = 1 << 20, WORTH_LETTING_GO = 1 << 17, SMALL = 1 << 10, MANY = 1 << 20, COLUMNS_OF_TASK = 64, ROWS_OF_TASK = 24 };
+enum { STEPS = 256, FEW_ROWS = 24, ROWS_TURNED = 48, STEPS_TURNED = 1 << 14, LARGE_FACTOR = 1 << 18, SMALL = 1 << 10 };
+enum { WORTH_A_THREAD = 1 << 20, WORTH_LETTING_GO = 1 << 17, COLUMNS_OF_TASK = 64, ROWS_OF_TASK = 24 };
 
 /* c (m, n) = a (m, k) b (k, n) + bias, or added to c; steps in elements. */
 typedef struct {
@@ -26,10 +28,9 @@ static void (*const MULTIPLY[][2])(const Product *) = LEVELS(multiply);
 static int preference = 1; /* 0: BLAS computes all products; 1: whoever is quicker; 2: the template does */
 
 /* Whether the template is to compute a product. It was measured beside OpenBLAS's kernels for AVX2 and for AVX-512. */
-static int is_ours(i64 m, i64 n, i64 k, int turned) {
+static int is_ours(i64 m, i64 n, i64 k) {
     if (preference != 1 || level < 2) return preference == 2;
-    if (m < 2 || n < 3) return m * n * k < SMALL; /* a product with a vector, or nearly */
-    return !turned || m > 11 || n * k < MANY;     /* more than few rows, where the right factor must be turned */
+    return (m > 1 && n > 2) || m * n * k < SMALL; /* a product with a vector, or nearly, is BLAS's */
 }
 
 /* ---- products by threads */
@@ -101,7 +102,7 @@ static Array *multiplied(Array *a, Array *b, Array *bias) {
              .of_a = d ? a->strides[0] / size : 0,
              .of_b = d ? b->strides[0] / size : 0,
              .size = size};
-    if (!is_ours(j.whole.m, j.whole.n, j.whole.k, j.whole.across != 1)) return NULL;
+    if (!is_ours(j.whole.m, j.whole.n, j.whole.k)) return NULL;
     if (bias) {
         if (kind(bias) != k || bias->nd != 1 || bias->shape[0] != j.whole.n || !(bias->flags & ALIGNED) || (bias->strides[0] != size && j.whole.n > 1))
             return NULL;
@@ -143,7 +144,7 @@ static PyObject *py_multiply(PyObject *self, PyObject *const *args, Py_ssize_t c
     static void NAME(int order, int ta, int tb, i64 m, i64 n, i64 k, TYPE alpha, const TYPE *a, i64 lda, const TYPE *b, i64 ldb, TYPE beta,      \
                      TYPE *c, i64 ldc) {                                                                                                         \
         const int turned_a = ta != 111, turned_b = tb != 111, plain = order == 101 && alpha == 1 && (beta == 0 || beta == 1);                    \
-        if (!blas[NUMBER] || (plain && is_ours(m, n, k, turned_b))) {                                                                            \
+        if (!blas[NUMBER] || (plain && is_ours(m, n, k))) {                                                                            \
             const Product p = {.a = a, .b = b, .c = c, .m = m, .n = n, .k = k, .row = turned_a ? 1 : lda, .step = turned_a ? lda : 1,            \
                                .down = turned_b ? 1 : ldb, .across = turned_b ? ldb : 1, .ldc = ldc, .adds = beta == 1};                         \
             MULTIPLY[level][NUMBER](&p);                                                                                                         \

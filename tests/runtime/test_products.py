@@ -121,6 +121,17 @@ def test_bits_depend_on_rows_and_columns_alone(level):
     assert (products.multiply(a, b) + bias == want).all()
 
 
+@pytest.mark.parametrize("n, k", [(48, 96), (50, 130), (301, 1000)])
+def test_few_rows_by_a_factor_that_lies_by_columns(level, n, k):
+    """The result's columns may be computed as rows, with the same bits."""
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal((200, k)).astype(np.float32), rng.standard_normal((n, k)).astype(np.float32)
+    bias, by_rows = rng.standard_normal(n).astype(np.float32), np.ascontiguousarray(b.T)
+    for m in (1, 2, 5, 12, 16, 31, 33, 64, 100, 192, 200):
+        assert (products.multiply(a[:m], b.T, bias) == products.multiply(a[:m], by_rows, bias)).all()
+        assert (products.multiply(a[:m][::-1], b.T) == products.multiply(a[:m], by_rows)[::-1]).all()
+
+
 def test_batches(level):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((5, 9, 33)).astype(np.float32), rng.standard_normal((5, 20, 33)).astype(np.float32)
