@@ -374,7 +374,18 @@ static PyObject *py_kthvalue(PyObject *self, PyObject *args) {
 }
 static PyObject *py_median_dim(PyObject *self, PyObject *args) { return chosen(args, MEDIAN, argument(args, 1), argument(args, 2) == Py_True, 0, 1); }
 static PyObject *py_nanmedian_dim(PyObject *self, PyObject *args) { return chosen(args, NAN_MEDIAN, argument(args, 1), argument(args, 2) == Py_True, 0, 1); }
-static PyObject *py_median(PyObject *self, PyObject *args) { return chosen(args, MEDIAN, Py_None, 0, 0, 0); }
+static PyObject *py_median(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    if (!a || !is_small(a) || count_of(a) <= MOST_SORTED || kind(a) == BOOL) return chosen(args, MEDIAN, Py_None, 0, 0, 0);
+    void *room = PyMem_Malloc((size_t)(count_of(a) * size_of(a)));
+    if (!room) return PyErr_NoMemory();
+    Array *r = new_array(0, NULL, kind(a));
+#define CALL(type, suffix) *(type *)r->data = median_of_many_##suffix((const type *)a->data, count_of(a), room)
+    if (r) BY_EACH_KIND(kind(a), CALL)
+#undef CALL
+    PyMem_Free(room);
+    return tensor_of(r);
+}
 static PyObject *py_nanmedian(PyObject *self, PyObject *args) { return chosen(args, NAN_MEDIAN, Py_None, 0, 0, 0); }
 /* Where no two elements of a row are equal, the smallest is the most frequent. */
 static PyObject *py_mode(PyObject *self, PyObject *args) { return chosen(args, MODE, argument(args, 1), argument(args, 2) == Py_True, 1, 1); }

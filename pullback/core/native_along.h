@@ -27,9 +27,38 @@ static void NAME(extreme)(const T *x, Shape s, int largest, T *values, i64 *plac
         }
 }
 
-/* The same without places, LANES elements at a time. */
-CLONED static void NAME(extreme_values)(const T *x, Shape s, int largest, T *values) {
+/* The same of one row, without a place: `width` elements at a time, each of which is the best of its own. */
 #define PICK(v, best) (largest ? ((v) > (best) ? (v) : (best)) : ((v) < (best) ? (v) : (best)))
+INLINE T NAME(extreme_of_row)(const T *x, i64 n, const int largest, const int width) {
+    T lanes[CHAINS], best = x[0];
+    T odd[CHAINS], any = 0;
+    const i64 whole = n / width * width;
+    for (int l = 0; l < width; l++) lanes[l] = x[0], odd[l] = 0;
+    for (i64 k = 0; k < whole; k += width)
+        for (int l = 0; l < width; l++) {
+            odd[l] = IS_NAN(x[k + l]) ? 1 : odd[l];
+            lanes[l] = PICK(x[k + l], lanes[l]);
+        }
+#define FOLD(half) /* a number that is known: a vector each */ \
+    for (int l = 0; width > half && l < half; l++) {            \
+        lanes[l] = PICK(lanes[l + half], lanes[l]);             \
+        odd[l] = odd[l] > odd[l + half] ? odd[l] : odd[l + half]; \
+    }
+    FOLD(32) FOLD(16) FOLD(8) FOLD(4) FOLD(2) FOLD(1)
+#undef FOLD
+    best = PICK(lanes[0], best);
+    any = odd[0];
+    for (i64 k = whole; k < n; k++) {
+        best = PICK(x[k], best);
+        any = IS_NAN(x[k]) ? 1 : any;
+    }
+    for (i64 k = 0; any && k < n; k++)
+        if (IS_NAN(x[k])) return x[k];
+    return best;
+}
+#undef PICK
+
+CLONED_WIDE static void NAME(extreme_values)(const T *x, Shape s, int largest, T *values) {
     for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, values += s.inner) {
         if (s.inner > 1) { /* columns side by side */
             memcpy(values, x, sizeof(T) * (size_t)s.inner);
@@ -41,40 +70,11 @@ CLONED static void NAME(extreme_values)(const T *x, Shape s, int largest, T *val
                 else
                     for (i64 i = 0; i < s.inner; i++) best[i] = (p[i] < best[i] || IS_NAN(p[i])) && !IS_NAN(best[i]) ? p[i] : best[i];
             }
-            continue;
-        }
-        T lanes[LANES], best = x[0];
-        i64 whole = s.n / LANES * LANES;
-        int odd[LANES] = {0}, any = 0;
-        for (int l = 0; l < LANES; l++) lanes[l] = x[0];
-        if (largest)
-            for (i64 k = 0; k < whole; k += LANES)
-                for (int l = 0; l < LANES; l++) {
-                    odd[l] |= IS_NAN(x[k + l]);
-                    lanes[l] = x[k + l] > lanes[l] ? x[k + l] : lanes[l];
-                }
+        } else if (s.n < 2 * CHAINS)
+            *values = largest ? NAME(extreme_of_row)(x, s.n, 1, LANES) : NAME(extreme_of_row)(x, s.n, 0, LANES);
         else
-            for (i64 k = 0; k < whole; k += LANES)
-                for (int l = 0; l < LANES; l++) {
-                    odd[l] |= IS_NAN(x[k + l]);
-                    lanes[l] = x[k + l] < lanes[l] ? x[k + l] : lanes[l];
-                }
-        for (i64 k = whole; k < s.n; k++) {
-            best = PICK(x[k], best);
-            any |= IS_NAN(x[k]);
-        }
-        for (int l = 0; l < LANES; l++) {
-            best = PICK(lanes[l], best);
-            any |= odd[l];
-        }
-        for (i64 k = 0; any && k < s.n; k++)
-            if (IS_NAN(x[k])) {
-                best = x[k];
-                any = 0;
-            }
-        values[0] = best;
+            *values = largest ? NAME(extreme_of_row)(x, s.n, 1, CHAINS) : NAME(extreme_of_row)(x, s.n, 0, CHAINS);
     }
-#undef PICK
 }
 
 /* How many elements are not zero (a NaN is not). */
@@ -346,6 +346,42 @@ static int NAME(chosen)(const T *x, Shape s, i64 k, int apart, T *values, i64 *p
             if (places) places[o * s.inner + i] = at;
         }
     return 1;
+}
+
+/* The lower median of many elements, a NaN where there is one; `room` is for as many. What lies between two elements of a sample around the
+ * median's place is looked at again, until there are few. */
+CLONED_WIDE static T NAME(median_of_many)(const T *x, i64 n, T *room) {
+    enum { SAMPLE = 64, AROUND = 9 };
+    i64 rank = (n - 1) / 2, odd = 0;
+    const T *from = x;
+    for (i64 k = 0; k < n; k++) odd += IS_NAN(x[k]);
+    for (i64 k = 0; odd && k < n; k++)
+        if (IS_NAN(x[k])) return x[k];
+    while (n > 8 * SAMPLE) {
+        T sample[SAMPLE];
+        for (i64 i = 0; i < SAMPLE; i++) {
+            const T v = from[i * (n / SAMPLE)];
+            i64 j = i;
+            for (; j && v < sample[j - 1]; j--) sample[j] = sample[j - 1];
+            sample[j] = v;
+        }
+        const i64 at = rank * SAMPLE / n, first = at < AROUND ? 0 : at - AROUND, last = at + AROUND < SAMPLE ? at + AROUND : SAMPLE - 1;
+        const T low = sample[first], high = sample[last];
+        i64 below = 0, above = 0, many = 0;
+        for (i64 k = 0; k < n; k++) {
+            below += from[k] < low;
+            above += from[k] > high;
+        }
+        if (rank < below || rank >= n - above || !(below + above)) break;
+        for (i64 k = 0; k < n; k++) {
+            const T v = from[k];
+            room[many] = v;
+            many += (v >= low) & (v <= high);
+        }
+        from = room, rank -= below, n = many;
+    }
+    if (from == x) memcpy(room, x, sizeof(T) * (size_t)n);
+    return NAME(select)(room, n, rank);
 }
 
 /* Where values belong in a sorted row of length n: before equal elements, or after them. */

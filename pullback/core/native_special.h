@@ -126,6 +126,26 @@ INLINE f64 s_bessel_y1(f64 x) {
     return x != x ? x : y;
 }
 
+/* above -2000; in between by a polynomial that is zero where the function is */
+INLINE f64 s_airy(f64 x) {
+    f64 z = __builtin_fabs(x), root = __builtin_sqrt(z), angle = z * root * 0.66666666666666667, fourth = __builtin_sqrt(root);
+    f64 n = s_quarter(angle), r = s_rest(angle, n), quarter = n - 4. * __builtin_floor(n * 0.25), s0 = s_sine(r), c0 = s_cosine(r);
+    f64 s = quarter == 0. ? s0 : quarter == 1. ? c0 : quarter == 2. ? -s0 : -c0;
+    f64 c = quarter == 0. ? c0 : quarter == 1. ? -s0 : quarter == 2. ? -c0 : s0;
+    f64 w = 1. / angle, u = w * w * 56.888888888888886 - 1.;
+    f64 below = ((s + c) * p_airy_sine(u) - (c - s) * p_airy_cosine(u) * w) * 0.39894228040143268 / fourth; /* one by the root of two pi */
+    f64 above = s_exp(-angle) * p_airy_above(w * 3.771236166328254 - 1.) * 0.28209479177387814 / fourth;
+    f64 near = (x + 2.3381074104597670) * p_airy_near((x + 1.) * 0.33333333333333333);
+    f64 y = x > 2. ? above : x < -4. ? below : near;
+    y = x > 103.892 ? 0. : y;
+    return __builtin_fabs(x) == (f64)INF ? (f64)NAN : x != x ? x : y;
+}
+/* Far below, where only the first terms are left; none where the angle is lost. */
+static f64 s_airy_far(f64 x) {
+    f64 z = -x, angle = z * sqrt(z) * 0.66666666666666667 + 0.78539816339744831;
+    return z < 1048576. ? (sin(angle) - cos(angle) * (5. / 72.) / angle) * 0.56418958354775629 / sqrt(sqrt(z)) : (f64)NAN;
+}
+
 /* ---- incomplete gamma functions, one element at a time: the lower one, or the upper */
 static f64 s_gamma_near_one(f64 a, f64 x, int upper) { /* a above 1e6: what is left of the uniform expansion in single precision */
     f64 d = x / a - 1.;
@@ -213,6 +233,7 @@ ONE(h_bessel_j1, "special_bessel_j1.default")
 ONE(h_bessel_y0, "special_bessel_y0.default")
 ONE(h_bessel_y1, "special_bessel_y1.default")
 ONE(h_lgamma, "lgamma.default")
+ONE(h_airy, "special_airy_ai.default")
 TWO(h_igamma, "igamma.default")
 TWO(h_igammac, "igammac.default")
 TWO(h_hypot, "hypot.default")
@@ -314,6 +335,7 @@ FAR(h_bessel_j1, s_bessel_j1(v), isinf(v) ? (f64)NAN : j1(v))
 FAR(h_bessel_y0, s_bessel_y0(v), v < 0 || isinf(v) ? (f64)NAN : y0(v))
 FAR(h_bessel_y1, s_bessel_y1(v), v < 0 || isinf(v) ? (f64)NAN : y1(v))
 APART(h_lgamma, s_lgamma(v), lgamma_r(v, &sign), !(x[i] > 0.f && x[i] < 1e30f))
+APART(h_airy, s_airy(v), s_airy_far(v), x[i] < -2000.f)
 #undef APART
 #undef FAR
 #undef ONE

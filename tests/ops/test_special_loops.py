@@ -19,7 +19,7 @@ if not table:
 ONE = """erfc.default special_ndtr.default erfinv.default asin.default acos.default log10.default tan.default
 special_spherical_bessel_j0.default special_entr.default i0.default special_modified_bessel_i0.default special_i0e.default special_i1.default
 special_modified_bessel_i1.default special_i1e.default special_bessel_j0.default special_bessel_j1.default special_bessel_y0.default
-special_bessel_y1.default""".split()
+special_bessel_y1.default special_airy_ai.default""".split()
 TWO = """igamma.default igammac.default hypot.default logaddexp2.default fmod.Tensor remainder.Tensor floor_divide.default
 div.Tensor_mode:floor""".split()
 POLYNOMIALS = [f"special_{name}.default" for name in (
