@@ -5,26 +5,13 @@
  * operator's rules. Sums are formed in single precision and rounded once; numbers too small for the exponent of a normal one are zero, as the
  * instruction has it. Results do not depend on the number of threads.
  */
-#include "native_moves.h"
-
-static int bfloat16_number = -1;
-static PyObject *bfloat16, *process;
-
-/* use_bfloat16(NumPy's number of the dtype, the dtype, where it stands whether results must be those of compiled code) */
-static PyObject *use_bfloat16(PyObject *self, PyObject *args) {
-    if (!PyArg_ParseTuple(args, "iOO", &bfloat16_number, &bfloat16, &process)) return NULL;
-    Py_INCREF(bfloat16);
-    Py_INCREF(process);
-    Py_RETURN_NONE;
-}
+#include "native_narrow.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #include <immintrin.h>
 #include <stdlib.h>
 #define PAIRED __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 
-typedef unsigned short u16;
-typedef unsigned int u32;
 enum { WIDTH = 64, HEIGHT = 6 }; /* of the part of a result that stays in registers */
 
 /* Matrices by steps in elements: `a` runs along its rows, `b` along its rows (step_b 1 across) or along its columns. */
@@ -81,11 +68,7 @@ PAIRED static void tile_of(int rows, const u16 *a, i64 step, const u32 *b, i64 k
 }
 
 PAIRED static void rounded(const float *x, u16 *y, i64 n) {
-    for (i64 i = 0; i < n; i++) {
-        u32 b;
-        memcpy(&b, x + i, 4);
-        y[i] = (u16)((b & 0x7fffffff) > 0x7f800000 ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16);
-    }
+    for (i64 i = 0; i < n; i++) y[i] = narrowed(x[i]);
 }
 
 /* Panels `first` to `last` of all matrices: WIDTH columns of one result each. */
@@ -112,15 +95,8 @@ PAIRED static void product_part(long first, long last, void *const *arguments) {
 }
 
 static Array *matrices_of(PyObject *tensor, int nd) {
-    PyObject *found = PyObject_GetAttr(tensor, array_name);
-    if (!found) {
-        PyErr_Clear();
-        return NULL;
-    }
-    Array *a = (Array *)found;
-    int fits = Py_IS_TYPE(found, array_type) && a->flags & ALIGNED && a->dtype->number == bfloat16_number && a->nd == nd && has_elements(a);
-    Py_DECREF(found); /* the tensor holds it */
-    return fits ? a : NULL;
+    Array *a = narrow_of(tensor);
+    return a && a->nd == nd ? a : NULL;
 }
 
 static PyObject *multiplied(PyObject *args, int nd) {
@@ -136,7 +112,7 @@ static PyObject *multiplied(PyObject *args, int nd) {
     Py_XDECREF(deterministic);
     if (!deterministic) PyErr_Clear();
     NONE_UNLESS(deterministic == Py_False); /* else by the rules, which add up as compiled code does */
-    Array *r = (Array *)array_new(array_type, nd, shape, bfloat16_number, NULL, NULL, 0, 0, NULL);
+    Array *r = new_narrow(nd, shape);
     if (!r) return NULL;
     p.c = (u16 *)r->data;
     int failed = 0;
@@ -147,9 +123,7 @@ static PyObject *multiplied(PyObject *args, int nd) {
         Py_DECREF(r);
         return PyErr_NoMemory();
     }
-    PyObject *given[2] = {(PyObject *)r, bfloat16}, *result = PyObject_Vectorcall(make_tensor, given, 2, NULL);
-    Py_DECREF(r);
-    return result;
+    return narrow_tensor(r);
 }
 #else
 static PyObject *multiplied(PyObject *args, int nd) { Py_RETURN_NONE; }

@@ -57,7 +57,7 @@ def in_turn(first: Callable, second: Callable) -> Callable:
 _PUBLIC = ("torch.", "Tensor.", "nn.functional.")
 for _name in (
     "_along", "_places", "_picks", "_shapes", "_chains", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
-    "_counts", "_blocks", "_halves", "_products", "_recurrent",
+    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent",
 ):  # fmt: skip
     _module = extension(_name)
     if _module is not None:
@@ -68,7 +68,7 @@ for _name in (
             raise ImportError(
                 f"pullback.core.{_name} was built of other sources: `pip install -e .` again ({error})"
             ) from None
-        if _name == "_sums" and (_native := extension("_native")) is not None:
+        if hasattr(_module, "use_reducers") and (_native := extension("_native")) is not None:
             _module.use_reducers(*_native.reducers())
         if hasattr(_module, "use_threads"):
             _module.use_threads(native_pool(), threads_for_large)

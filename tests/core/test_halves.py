@@ -7,6 +7,7 @@ import pytest
 
 import pullback as torch
 from pullback.core import halves, small
+from pullback.ops.system.operator import registry
 
 if halves._elements is None:
     pytest.skip("the extension is not built", allow_module_level=True)
@@ -149,3 +150,76 @@ def test_products_that_are_left_to_the_rules():
     y = x.clone().requires_grad_()
     (y @ x).sum().backward()
     assert torch.equal(y.grad, torch.full((4, 4), 4.0, dtype=torch.bfloat16))
+
+
+ROWS = {
+    "sum.default": [(None,)],
+    "mean.default": [(None,)],
+    "sum.dim_IntList": [((0,), False, None), ((-1,), True, None), ((1,), False, None)],
+    "mean.dim": [((0,), True, None), ((-1,), False, None)],
+    "_softmax.default": [(-1, False)],
+    "_log_softmax.default": [(-1, False)],
+}
+
+
+def near(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether numbers are those expected, or next to them."""
+    f, e = found.float().numpy(), expected.float().numpy()
+    same = (f == e) | (np.isnan(f) & np.isnan(e))
+    with np.errstate(all="ignore"):
+        return bool((same | (np.abs(f - e) <= np.maximum(np.abs(e), 1e-38) * 2**-7)).all())
+
+
+def rows(shape: tuple, special: bool) -> torch.Tensor:
+    rng = np.random.default_rng(len(shape) + shape[0])
+    values = rng.normal(size=shape)
+    if special:
+        values = np.where(rng.random(shape) < 0.1, rng.choice([np.nan, np.inf, -np.inf, -0.0], size=shape), values)
+    return torch.from_numpy(values.astype(np.float32)).to(torch.bfloat16)
+
+
+@pytest.mark.parametrize("key", sorted(ROWS))
+def test_rows(key: str, threads: int):
+    op = registry[key]
+    for shape in ((5,), (3, 7), (2, 40, 3), (1, 1), (300, 1024)):
+        for special in (False, True):
+            x = rows(shape, special)
+            for rest in ROWS[key]:
+                if len(shape) == 1 and rest[0] == (1,):
+                    continue
+                found, expected = small.table[key]((x, *rest)), op.family.execute(op, (x, *rest))
+                assert found is not None or x.numel() > 1 << 16 and "dim" in key, (shape, rest)
+                if found is not None:
+                    assert (found.dtype, found.shape, found.stride()) == (
+                        expected.dtype,
+                        expected.shape,
+                        expected.stride(),
+                    )
+                    assert near(found, expected), (shape, rest, special)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_layer_norm(weighted: bool, threads: int):
+    op, call = registry["native_layer_norm.default"], small.table["native_layer_norm.default"]
+    for shape, normal in (((3, 5), (5,)), ((2, 3, 4), (3, 4)), ((7,), (7,)), ((200, 1000), (1000,))):
+        x, w = rows(shape, False), rows(normal, False) if weighted else None
+        args = (x, normal, w, None if w is None else w + 1, 1e-5)
+        for found, expected in zip(call(args), op.family.execute(op, args), strict=True):
+            assert (found.dtype, found.shape, found.stride()) == (expected.dtype, expected.shape, expected.stride())
+            torch.testing.assert_close(found.float(), expected.float(), rtol=2**-7, atol=2**-7)
+    x = rows((3, 5), False)
+    assert call((x, (5,), torch.ones(5), None, 1e-5)) is None  # statistics are of the parameters' dtype then
+    assert call((x, (3,), None, None, 1e-5)) is None and call((x.t(), (3,), None, None, 1e-5)) is None
+
+
+def test_small_casts_are_taken_and_others_left():
+    call = small.table["_to_copy.default"]
+    x = torch.from_numpy(singles(30).reshape(5, 6))
+    rest = (None, None, None, False, None)
+    narrow = call((x, torch.bfloat16, *rest))
+    assert same(narrow._array, x.numpy().astype(BF16)) and narrow.dtype is torch.bfloat16
+    np.testing.assert_array_equal(call((narrow, torch.float32, *rest)).numpy(), narrow._array.astype(np.float32))
+    assert call((narrow, torch.float64, *rest)) is None and call((narrow.t(), torch.float32, *rest)) is None
+    assert call((narrow, torch.float32, None, None, None, False, torch.contiguous_format)) is None
+    y = x.clone().requires_grad_().to(torch.bfloat16)
+    assert y.grad_fn is not None

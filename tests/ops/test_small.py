@@ -47,6 +47,9 @@ ELSEWHERE = (
     "_to_copy.default",
     "mm.default",
     "bmm.default",
+    "_softmax.default",
+    "_log_softmax.default",
+    "native_layer_norm.default",
 )  # whose samples are all of another kind: see tests of their own
 
 

@@ -1,0 +1,297 @@
+/* bfloat16 in C, a row in single precision at a time: casts, sums and means, softmax, layer norm.
+ *
+ * In: the canonical arguments of an operator, as a tuple. Out: its results as row-major tensors, nothing recorded; or None where the call
+ * is not of that kind (another dtype, memory that is not row-major, arguments that are refused): the caller then runs the operator's rules.
+ * What is computed is rounded once. Results do not depend on the number of threads.
+ */
+#include "native_narrow.h"
+#include "native_lanes.h"
+#include <math.h>
+
+enum { SUM, MEAN = 3, PIECE = 1 << 13, LANES = 16, MOST_SUMMED = 1 << 16 };
+static void (*reduce_singles)(const float *, float *, int, Py_ssize_t, Py_ssize_t, Py_ssize_t);
+
+/* use_reducers(address for float32, address for float64): sums are those of _native.c, so that every way to a sum rounds alike */
+static PyObject *use_reducers(PyObject *self, PyObject *args) {
+    PyObject *single, *precise;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyLong_Type, &single, &PyLong_Type, &precise)) return NULL;
+    *(void **)&reduce_singles = PyLong_AsVoidPtr(single);
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
+}
+
+CLONED_WIDE static void widen(const u16 *x, float *y, i64 n) {
+    for (i64 i = 0; i < n; i++) y[i] = widened(x[i]);
+}
+
+CLONED_WIDE static void narrow(const float *x, u16 *y, i64 n) {
+    for (i64 i = 0; i < n; i++) y[i] = narrowed(x[i]);
+}
+
+/* A row-major one, of four and five dimensions in no order of channels too. */
+static Array *rows_of(PyObject *tensor) {
+    Array *a = narrow_of(tensor);
+    if (!a || !is_row_major(a)) return NULL;
+    return (a->nd == 4 || a->nd == 5) && (a->shape[1] == 1 || a->shape[a->nd - 1] == 1) ? NULL : a;
+}
+
+/* ---- self, dtype, layout, device, pin_memory, non_blocking, memory_format */
+static void widen_part(long first, long last, void *const *arguments) {
+    widen((const u16 *)arguments[0] + first, (float *)arguments[1] + first, last - first);
+}
+
+static void narrow_part(long first, long last, void *const *arguments) {
+    narrow((const float *)arguments[0] + first, (u16 *)arguments[1] + first, last - first);
+}
+
+static PyObject *py_to(PyObject *self, PyObject *args) {
+    const int narrows = argument(args, 1) == bfloat16;
+    Array *a = narrows ? array_of(argument(args, 0)) : argument(args, 1) == dtype_of[F32] ? rows_of(argument(args, 0)) : NULL;
+    NONE_UNLESS(a && (!narrows || kind(a) == F32) && has_elements(a) && argument(args, 2) == Py_None && argument(args, 3) == Py_None);
+    NONE_UNLESS((argument(args, 4) == Py_None || argument(args, 4) == Py_False) && argument(args, 6) == Py_None);
+    for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1); /* strides of such dimensions are kept as they are */
+    Array *r = narrows ? new_narrow(a->nd, a->shape) : new_array(a->nd, a->shape, F32);
+    if (!r) return NULL;
+    void *const arguments[] = {a->data, r->data};
+    over_parts(narrows ? narrow_part : widen_part, count_of(a), count_of(a), arguments, a, r, NULL);
+    return narrows ? narrow_tensor(r) : tensor_of(r);
+}
+
+/* ---- sums and means */
+typedef struct {
+    const u16 *x;
+    double *sums;
+    i64 n;
+} Pieces;
+
+static void sum_pieces(long first, long last, void *const *arguments) {
+    const Pieces *j = arguments[0];
+    float room[PIECE], sum;
+    for (i64 p = first; p < last; p++) {
+        const i64 at = p * PIECE, many = j->n - at < PIECE ? j->n - at : PIECE;
+        widen(j->x + at, room, many);
+        reduce_singles(room, &sum, SUM, 1, many, 1);
+        j->sums[p] = (double)sum;
+    }
+}
+
+static PyObject *all_summed(Array *a, int how) {
+    const i64 n = count_of(a), pieces = (n + PIECE - 1) / PIECE;
+    double *sums = PyMem_Malloc(sizeof(double) * (size_t)pieces), total = 0;
+    if (!sums) return PyErr_NoMemory();
+    Pieces job = {(const u16 *)a->data, sums, n};
+    void *const arguments[] = {&job};
+    over_parts(sum_pieces, pieces, n, arguments, a, NULL, NULL);
+    for (i64 p = 0; p < pieces; p++) total += sums[p];
+    PyMem_Free(sums);
+    Array *r = new_narrow(0, NULL);
+    if (r) *(u16 *)r->data = narrowed((float)(how == MEAN ? total / (double)n : total));
+    return narrow_tensor(r);
+}
+
+/* self, dim, keepdim, dtype: along one dimension */
+static PyObject *dim_summed(PyObject *args, int how) {
+    Array *a = rows_of(argument(args, 0));
+    PyObject *dims = argument(args, 1);
+    NONE_UNLESS(a && reduce_singles && argument(args, 3) == Py_None && a->nd && count_of(a) <= MOST_SUMMED && PyTuple_Check(dims));
+    NONE_UNLESS(PyTuple_GET_SIZE(dims) == 1);
+    const int d = dim_of(PyTuple_GET_ITEM(dims, 0), a), keep = argument(args, 2) == Py_True;
+    NONE_UNLESS(d >= 0);
+    Py_ssize_t shape[MOST_DIMS], outer = 1, inner = 1, n = a->shape[d];
+    int nd = 0;
+    for (int e = 0; e < a->nd; e++) {
+        if (e != d) *(e < d ? &outer : &inner) *= a->shape[e];
+        if (e != d || keep) shape[nd++] = e == d ? 1 : a->shape[e];
+    }
+    float *room = PyMem_Malloc(sizeof(float) * (size_t)(outer * (n + 1) * inner));
+    if (!room) return PyErr_NoMemory();
+    Array *r = new_narrow(nd, shape);
+    if (r) {
+        widen((const u16 *)a->data, room, outer * n * inner);
+        reduce_singles(room, room + outer * n * inner, how, outer, n, inner);
+        narrow(room + outer * n * inner, (u16 *)r->data, outer * inner);
+    }
+    PyMem_Free(room);
+    return narrow_tensor(r);
+}
+
+static PyObject *py_sum_dim(PyObject *self, PyObject *args) { return dim_summed(args, SUM); }
+static PyObject *py_mean_dim(PyObject *self, PyObject *args) { return dim_summed(args, MEAN); }
+
+static PyObject *whole(PyObject *args, int how) { /* self, dtype */
+    Array *a = narrow_of(argument(args, 0));
+    NONE_UNLESS(a && is_row_major(a) && reduce_singles && argument(args, 1) == Py_None);
+    return all_summed(a, how);
+}
+
+static PyObject *py_sum(PyObject *self, PyObject *args) { return whole(args, SUM); }
+static PyObject *py_mean(PyObject *self, PyObject *args) { return whole(args, MEAN); }
+
+/* ---- rows */
+typedef struct {
+    const u16 *x, *weight, *bias;
+    u16 *y, *means, *scales;
+    i64 n;
+    double eps;
+    int logarithm, failed;
+} Rows;
+
+CLONED_WIDE static float softmax_row(float *x, i64 n) { /* exponentials where the numbers were; what is subtracted */
+    float tops[LANES], top = x[0];
+    const i64 whole = n / LANES * LANES;
+    for (int l = 0; l < LANES; l++) tops[l] = top;
+    for (i64 k = 0; k < whole; k += LANES)
+        for (int l = 0; l < LANES; l++) tops[l] = x[k + l] > tops[l] ? x[k + l] : tops[l];
+    for (i64 k = whole; k < n; k++) top = x[k] > top ? x[k] : top;
+    for (int l = 0; l < LANES; l++) top = tops[l] > top ? tops[l] : top;
+    for (i64 k = 0; k < n; k++) x[k] = f_exp(x[k] - top);
+    return top;
+}
+
+CLONED_WIDE static double row_sum(const float *x, i64 n) {
+    double lanes[LANES] = {0}, sum = 0;
+    const i64 whole = n / LANES * LANES;
+    for (i64 k = 0; k < whole; k += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] += (double)x[k + l];
+    for (i64 k = whole; k < n; k++) sum += (double)x[k];
+    for (int l = 0; l < LANES; l++) sum += lanes[l];
+    return sum;
+}
+
+CLONED_WIDE static void divide_row(float *x, i64 n, float sum) {
+    for (i64 k = 0; k < n; k++) x[k] /= sum;
+}
+
+static void softmax_rows(long first, long last, void *const *arguments) {
+    Rows *j = arguments[0];
+    const i64 n = j->n;
+    float *room = malloc(sizeof(float) * (size_t)n);
+    if (!room) j->failed = 1;
+    for (i64 r = first; room && r < last; r++) {
+        const u16 *x = j->x + r * n;
+        widen(x, room, n);
+        const float top = softmax_row(room, n), sum = (float)row_sum(room, n);
+        if (j->logarithm) {
+            const float rest = logf(sum);
+            for (i64 k = 0; k < n; k++) room[k] = widened(x[k]) - top - rest;
+        } else
+            divide_row(room, n, sum);
+        narrow(room, j->y + r * n, n);
+    }
+    free(room);
+}
+
+static PyObject *softmax(PyObject *args, int logarithm) { /* self, dim, half_to_float: along the last dimension */
+    Array *a = rows_of(argument(args, 0));
+    NONE_UNLESS(a && a->nd && argument(args, 2) == Py_False && dim_of(argument(args, 1), a) == a->nd - 1);
+    Array *r = new_narrow(a->nd, a->shape);
+    if (!r) return NULL;
+    Rows job = {.x = (const u16 *)a->data, .y = (u16 *)r->data, .n = a->shape[a->nd - 1], .logarithm = logarithm};
+    void *const arguments[] = {&job};
+    over_parts(softmax_rows, count_of(a) / job.n, count_of(a), arguments, a, r, NULL);
+    if (!job.failed) return narrow_tensor(r);
+    Py_DECREF(r);
+    return PyErr_NoMemory();
+}
+
+static PyObject *py_softmax(PyObject *self, PyObject *args) { return softmax(args, 0); }
+static PyObject *py_log_softmax(PyObject *self, PyObject *args) { return softmax(args, 1); }
+
+CLONED_WIDE static double row_deviation(const float *x, i64 n, double mean) {
+    double lanes[LANES] = {0}, sum = 0;
+    const i64 whole = n / LANES * LANES;
+    for (i64 k = 0; k < whole; k += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] += ((double)x[k + l] - mean) * ((double)x[k + l] - mean);
+    for (i64 k = whole; k < n; k++) sum += ((double)x[k] - mean) * ((double)x[k] - mean);
+    for (int l = 0; l < LANES; l++) sum += lanes[l];
+    return sum;
+}
+
+CLONED_WIDE static void scale_row(float *x, i64 n, float mean, float scale, const u16 *weight, const u16 *bias) {
+    for (i64 k = 0; k < n; k++) x[k] = (x[k] - mean) * scale;
+    if (weight)
+        for (i64 k = 0; k < n; k++) x[k] *= widened(weight[k]);
+    if (bias)
+        for (i64 k = 0; k < n; k++) x[k] += widened(bias[k]);
+}
+
+static void norm_rows(long first, long last, void *const *arguments) {
+    Rows *j = arguments[0];
+    const i64 n = j->n;
+    float *room = malloc(sizeof(float) * (size_t)n);
+    if (!room) j->failed = 1;
+    for (i64 r = first; room && r < last; r++) {
+        widen(j->x + r * n, room, n);
+        const double mean = row_sum(room, n) / (double)n, scale = 1 / sqrt(row_deviation(room, n, mean) / (double)n + j->eps);
+        j->means[r] = narrowed((float)mean), j->scales[r] = narrowed((float)scale);
+        scale_row(room, n, (float)mean, (float)scale, j->weight, j->bias);
+        narrow(room, j->y + r * n, n);
+    }
+    free(room);
+}
+
+/* None, or as many elements as a row has, in their order. */
+static int parameter(PyObject *value, i64 n, int nd, const u16 **into) {
+    *into = NULL;
+    if (value == Py_None) return 1;
+    Array *a = narrow_of(value);
+    if (!a || !is_row_major(a) || a->nd != nd || count_of(a) != n) return 0;
+    *into = (const u16 *)a->data;
+    return 1;
+}
+
+static PyObject *py_layer_norm(PyObject *self, PyObject *args) { /* input, normalized_shape, weight, bias, eps */
+    Array *a = rows_of(argument(args, 0));
+    Py_ssize_t sizes[MOST_DIMS], shape[MOST_DIMS];
+    const int many = a ? integers_of(argument(args, 1), sizes, MOST_DIMS) : -1;
+    double eps;
+    NONE_UNLESS(many > 0 && many <= a->nd && real_of(argument(args, 4), &eps));
+    Rows job = {.x = (const u16 *)a->data, .n = 1, .eps = eps};
+    for (int d = 0; d < a->nd; d++) {
+        const int i = d - (a->nd - many);
+        NONE_UNLESS(i < 0 || sizes[i] == a->shape[d]);
+        shape[d] = i < 0 ? a->shape[d] : 1;
+        if (i >= 0) job.n *= a->shape[d];
+    }
+    NONE_UNLESS(parameter(argument(args, 2), job.n, many, &job.weight) && parameter(argument(args, 3), job.n, many, &job.bias));
+    Array *parts[3] = {new_narrow(a->nd, a->shape), new_narrow(a->nd, shape), new_narrow(a->nd, shape)};
+    PyObject *result = parts[0] && parts[1] && parts[2] ? PyTuple_New(3) : NULL;
+    if (result) {
+        job.y = (u16 *)parts[0]->data, job.means = (u16 *)parts[1]->data, job.scales = (u16 *)parts[2]->data;
+        void *const arguments[] = {&job};
+        over_parts(norm_rows, count_of(a) / job.n, count_of(a), arguments, a, parts[0], NULL);
+        if (job.failed) {
+            Py_CLEAR(result);
+            PyErr_NoMemory();
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        PyObject *t = result ? narrow_tensor(parts[i]) : NULL;
+        if (t)
+            PyTuple_SET_ITEM(result, i, t);
+        else if (result)
+            Py_CLEAR(result);
+        else
+            Py_XDECREF(parts[i]);
+    }
+    return result;
+}
+
+/* By the operator that each computes. */
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
+    {"use_bfloat16", use_bfloat16, METH_VARARGS, "use_bfloat16(number, dtype, process)"},
+    {"use_reducers", use_reducers, METH_VARARGS, "use_reducers(address for float32, address for float64)"},
+    {"_to_copy.default", py_to, METH_O, NULL},
+    {"sum.default", py_sum, METH_O, NULL},
+    {"sum.dim_IntList", py_sum_dim, METH_O, NULL},
+    {"mean.default", py_mean, METH_O, NULL},
+    {"mean.dim", py_mean_dim, METH_O, NULL},
+    {"_softmax.default", py_softmax, METH_O, NULL},
+    {"_log_softmax.default", py_log_softmax, METH_O, NULL},
+    {"native_layer_norm.default", py_layer_norm, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+MODULE(_narrow)
