@@ -5,6 +5,7 @@
  * that is not row-major, so much work that BLAS is quicker, shapes that broadcast or are refused): the caller then runs the operator's rules.
  */
 #include "native_fronts.h"
+#include "native_lanes.h"
 #include <math.h>
 
 enum { MOST_WORK = 1 << 16, MOST_FACTORS = 8 };
@@ -12,10 +13,12 @@ enum { MOST_WORK = 1 << 16, MOST_FACTORS = 8 };
 #define T float
 #define NAME(f) f##_f32
 #define SQRT sqrtf
+#define EXP f_exp
 #include "native_chains.h"
 #define T double
 #define NAME(f) f##_f64
 #define SQRT sqrt
+#define EXP exp
 #include "native_chains.h"
 
 static Array *floats_of(PyObject *tensor, int nd) {
@@ -155,6 +158,33 @@ static PyObject *py_cov(PyObject *self, PyObject *args) { /* self, correction, f
 
 static PyObject *py_corrcoef(PyObject *self, PyObject *args) { return covariance(array_of(argument(args, 0)), 1, 1); }
 
+/* ---- query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa: (batch, heads, length, size), all of one size */
+static PyObject *py_attention(PyObject *self, PyObject *args) {
+    static PyObject *backends;
+    Array *q = floats_of(argument(args, 0), 4), *k = floats_of(argument(args, 1), 4), *v = floats_of(argument(args, 2), 4);
+    double dropped, scale;
+    NONE_UNLESS(q && k && v && kind(q) == kind(k) && kind(k) == kind(v) && argument(args, 3) == Py_None && argument(args, 7) == Py_False);
+    NONE_UNLESS(real_of(argument(args, 4), &dropped) && dropped == 0 && q->shape[1] > 1 && q->shape[3] > 1);
+    for (int d = 0; d < 4; d++) NONE_UNLESS(k->shape[d] == v->shape[d] && (d == 2 || q->shape[d] == k->shape[d]));
+    const i64 heads = q->shape[0] * q->shape[1], rows = q->shape[2], many = k->shape[2], width = q->shape[3], step = size_of(q);
+    NONE_UNLESS(is_little_work(heads, rows, many, width) && (argument(args, 6) == Py_None || real_of(argument(args, 6), &scale)));
+    if (argument(args, 6) == Py_None) scale = 1 / sqrt((double)width);
+    if (!backends && !(backends = PyUnicode_InternFromString("attention_backends"))) return NULL;
+    NONE_UNLESS(has_value(process, backends, Py_None, 0));
+    char *room = PyMem_Malloc((size_t)(many * step));
+    Array *r = room ? new_array(4, q->shape, kind(q)) : (Array *)PyErr_NoMemory();
+    for (i64 h = 0; r && h < heads; h++) {
+        char *at[4] = {q->data + h * rows * width * step, k->data + h * many * width * step, v->data + h * many * width * step, r->data + h * rows * width * step};
+        const int causal = argument(args, 5) == Py_True;
+        if (kind(q) == F32)
+            attend_f32((float *)at[0], (float *)at[1], (float *)at[2], (float *)at[3], rows, many, width, (float)scale, causal, (float *)room);
+        else
+            attend_f64((double *)at[0], (double *)at[1], (double *)at[2], (double *)at[3], rows, many, width, scale, causal, (double *)room);
+    }
+    PyMem_Free(room);
+    return tensor_of(r);
+}
+
 /* By the operator that each computes, or the public function that it stands for. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
@@ -163,6 +193,7 @@ static PyMethodDef methods[] = {
     {"baddbmm.default", py_baddbmm, METH_O, NULL},
     {"linalg_multi_dot.default", py_multi_dot, METH_O, NULL},
     {"torch.tensordot", FRONT(py_tensordot), NULL},
+    {"scaled_dot_product_attention.default", py_attention, METH_O, NULL},
     {"cov.default", py_cov, METH_O, NULL},
     {"corrcoef.default", py_corrcoef, METH_O, NULL},
     {NULL, NULL, 0, NULL},

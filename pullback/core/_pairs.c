@@ -18,6 +18,7 @@ enum { LANES = 16, COLUMNS = 256, MOST_PAIRED = 1 << 16 };
 #define SIN sinf
 #define COS cosf
 #define FREXP frexpf
+#define RINT rintf
 #include "native_pairs.h"
 #define T double
 #define NAME(f) f##_f64
@@ -28,6 +29,7 @@ enum { LANES = 16, COLUMNS = 256, MOST_PAIRED = 1 << 16 };
 #define SIN sin
 #define COS cos
 #define FREXP frexp
+#define RINT rint
 #include "native_pairs.h"
 
 #define BOTH(a, function, ...)       \
@@ -132,6 +134,20 @@ static PyObject *py_frexp(PyObject *self, PyObject *args) {
     Py_XDECREF(x);
     Py_XDECREF(y);
     return result;
+}
+
+static PyObject *py_round(GIVEN) { /* input, decimals: few elements */
+    static const char *const names[] = {"input", "decimals", "out"};
+    PyObject *v[3];
+    Py_ssize_t decimals;
+    NONE_UNLESS(read_call(given, count, names, 1, 3, v) && v[1] && is_absent(v[2]) && integer_of(v[1], &decimals) && decimals && labs(decimals) < 30);
+    Array *a = bare_rows(v[0]) ? floats_of(v[0]) : NULL;
+    NONE_UNLESS(a && count_of(a) <= 4096);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (r) {
+        BOTH(a, rounded, P(a->data), P(r->data), count_of(a), pow(10, (double)labs(decimals)), decimals > 0);
+    }
+    return tensor_of(r);
 }
 
 /* ---- rows and blocks */
@@ -330,6 +346,8 @@ static PyMethodDef methods[] = {
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
     {"torch.gradient", FRONT(py_gradient), NULL},
+    {"torch.round", FRONT(py_round), NULL},
+    {"Tensor.round", FRONT(py_round), NULL},
     {"cumulative_trapezoid.dx", py_cumulative_trapezoid, METH_O, NULL},
     {"div.Tensor_mode", py_divide, METH_O, NULL},
     {"clamp.Tensor", py_clamp, METH_O, NULL},

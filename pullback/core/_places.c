@@ -713,6 +713,15 @@ static PyObject *py_nll(PyObject *self, PyObject *args) {
     return pair;
 }
 
+/* The loss alone. */
+static PyObject *py_nll_alone(PyObject *self, PyObject *args) {
+    PyObject *both = py_nll(self, args);
+    if (!both || both == Py_None) return both;
+    PyObject *loss = Py_NewRef(PyTuple_GET_ITEM(both, 0));
+    Py_DECREF(both);
+    return loss;
+}
+
 /* move(out, value): `out[...] = value` of arrays of one dtype and shape in any order of memory; False, and nothing is written, where they
  * are not that or share memory */
 static PyObject *py_move(PyObject *self, PyObject *args) {
@@ -762,6 +771,7 @@ static PyMethodDef methods[] = {
     {"ones_like.default", py_ones_like, METH_O, NULL},
     {"full_like.default", py_full_like, METH_O, NULL},
     {"nll_loss_forward.default", py_nll, METH_O, NULL},
+    {"nll_loss_nd.default", py_nll_alone, METH_O, NULL},
     {"clone.default", py_clone, METH_O, NULL},
     {"_to_copy.default", py_to, METH_O, NULL},
     {"copy_.default", py_copy_, METH_O, NULL},

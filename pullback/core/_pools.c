@@ -4,9 +4,9 @@
  * None where the call is not of that kind (another dtype than float32 and float64, memory that is not row-major, many elements, arguments
  * that are refused): the caller then runs the operator's rules, which know the rest.
  */
-#include "native_moves.h"
+#include "native_fronts.h"
 
-enum { MOST_WINDOWS = 512, MOST_POOLED = 1 << 17, MOST_IN_ROWS = 1 << 21 };
+enum { MOST_WINDOWS = 512, MOST_FEW = 1 << 12, MOST_POOLED = 1 << 17, MOST_IN_ROWS = 1 << 21 };
 typedef struct {
     i64 from, to, counted;
 } Window;
@@ -74,7 +74,7 @@ static int three(PyObject *value, int spatial, i64 other, i64 *into) {
     return 1;
 }
 
-static int sizes_of(const Array *a, int spatial, i64 *size) {
+static int plane_sizes(const Array *a, int spatial, i64 *size) {
     for (int i = 0; i < 3; i++) size[i] = i < 3 - spatial ? 1 : a->shape[a->nd - 3 + i];
     return 1;
 }
@@ -123,7 +123,7 @@ static PyObject *largest(const Array *a, int spatial, const Axis *axes, int with
 static int regular_axes(PyObject *args, const Array *a, int spatial, PyObject *dilation, PyObject *ceil, Axis *axes) {
     i64 size[3], kernel[3], stride[3], padding[3], gap[3] = {1, 1, 1};
     PyObject *given = argument(args, 2), *steps = PyTuple_Check(given) && !PyTuple_GET_SIZE(given) ? argument(args, 1) : given;
-    if (!sizes_of(a, spatial, size) || !three(argument(args, 1), spatial, 1, kernel) || !three(steps, spatial, 1, stride)) return 0;
+    if (!plane_sizes(a, spatial, size) || !three(argument(args, 1), spatial, 1, kernel) || !three(steps, spatial, 1, stride)) return 0;
     if (!three(argument(args, 3), spatial, 0, padding) || (dilation && !three(dilation, spatial, 1, gap))) return 0;
     for (int i = 0; i < 3; i++)
         if (!regular(&axes[i], size[i], kernel[i], stride[i], padding[i], gap[i], ceil == Py_True && i >= 3 - spatial)) return 0;
@@ -178,6 +178,55 @@ static PyObject *py_max_pool1d(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
+/* input, kernel_size, stride, padding, dilation, ceil_mode, return_indices: of few elements, lone numbers for both axes */
+static PyObject *py_max_pool2d_front(GIVEN) {
+    static const char *const names[] = {"input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices"};
+    PyObject *v[7], *lists[4] = {NULL};
+    NONE_UNLESS(read_call(given, count, names, 7, 7, v) && v[0] && v[1] && (!v[6] || v[6] == Py_False) && (!v[5] || PyBool_Check(v[5])));
+    Array *a = bare_rows(v[0]);
+    NONE_UNLESS(a && count_of(a) <= MOST_FEW);
+    int reads = 1;
+    for (int i = 0; i < 4; i++) {
+        PyObject *value = v[i + 1];
+        if (!value || (i == 1 && value == Py_None))
+            lists[i] = i == 1 ? PyTuple_New(0) : Py_BuildValue("(i)", i == 3); /* the kernel's; 0; 1 */
+        else
+            lists[i] = PyLong_CheckExact(value) ? PyTuple_Pack(1, value) : PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) ? Py_NewRef(value) : NULL;
+        reads &= lists[i] != NULL;
+    }
+    PyObject *args = reads ? PyTuple_Pack(6, v[0], lists[0], lists[1], lists[2], lists[3], v[5] ? v[5] : Py_False) : NULL;
+    PyObject *result = args ? maximum(args, 2, 0) : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    Py_XDECREF(args);
+    for (int i = 0; i < 4; i++) Py_XDECREF(lists[i]);
+    return result;
+}
+
+/* self, indices, output_size: each value at its place in a plane of zeros */
+static PyObject *py_max_unpool2d(PyObject *self, PyObject *args) {
+    Array *a = planes_of(argument(args, 0), 2), *index = array_of(argument(args, 1));
+    Py_ssize_t size[2], shape[4];
+    NONE_UNLESS(a && index && kind(index) == I64 && index->nd == a->nd && !memcmp(index->shape, a->shape, sizeof(*a->shape) * (size_t)a->nd));
+    NONE_UNLESS(integers_of(argument(args, 2), size, 2) == 2 && size[0] > 0 && size[1] > 1 && size[0] <= MOST_POOLED && size[1] <= MOST_POOLED);
+    const i64 inside = a->shape[a->nd - 2] * a->shape[a->nd - 1], planes = count_of(a) / inside, plane = (i64)size[0] * size[1], n = count_of(a);
+    NONE_UNLESS(plane <= MOST_POOLED && planes * plane <= 4 * MOST_POOLED);
+    const i64 *at = (const i64 *)index->data;
+    i64 outside = 0;
+    for (i64 k = 0; k < n; k++) outside |= (at[k] < 0) | (at[k] >= plane);
+    NONE_UNLESS(!outside);
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    shape[a->nd - 2] = size[0], shape[a->nd - 1] = size[1];
+    Array *r = new_array(a->nd, shape, kind(a));
+    if (!r) return NULL;
+    memset(r->data, 0, (size_t)(planes * plane * size_of(a)));
+    for (i64 p = 0, k = 0; p < planes; p++)
+        for (i64 i = 0; i < inside; i++, k++)
+            if (kind(a) == F32)
+                ((float *)r->data)[p * plane + at[k]] = ((const float *)a->data)[k];
+            else
+                ((double *)r->data)[p * plane + at[k]] = ((const double *)a->data)[k];
+    return tensor_of(r);
+}
+
 /* ---- adaptive: self, output_size */
 static PyObject *adapted(PyObject *args, int spatial, int is_average) {
     Array *a = planes_of(argument(args, 0), spatial);
@@ -185,7 +234,7 @@ static PyObject *adapted(PyObject *args, int spatial, int is_average) {
     i64 size[3], out[3];
     Axis axes[3];
     NONE_UNLESS(PyTuple_Check(argument(args, 1)) && PyTuple_GET_SIZE(argument(args, 1)) == spatial && three(argument(args, 1), spatial, 1, out));
-    sizes_of(a, spatial, size);
+    plane_sizes(a, spatial, size);
     for (int i = 0; i < 3; i++) NONE_UNLESS(adaptive(&axes[i], size[i], out[i]));
     return is_average ? averaged(a, spatial, axes, 0) : largest(a, spatial, axes, 1);
 }
@@ -210,11 +259,14 @@ POOL(py_adaptive_max3d, adapted(args, 3, 0))
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
     {"avg_pool1d.default", py_avg_pool1d, METH_O, NULL},
     {"avg_pool2d.default", py_avg_pool2d, METH_O, NULL},
     {"avg_pool3d.default", py_avg_pool3d, METH_O, NULL},
     {"max_pool1d.default", py_max_pool1d, METH_O, NULL},
     {"max_pool2d.default", py_max_pool2d, METH_O, NULL},
+    {"nn.functional.max_pool2d", FRONT(py_max_pool2d_front), NULL},
+    {"max_unpool2d.default", py_max_unpool2d, METH_O, NULL},
     {"max_pool3d.default", py_max_pool3d, METH_O, NULL},
     {"max_pool1d_with_indices.default", py_max_pool1d_places, METH_O, NULL},
     {"max_pool2d_with_indices.default", py_max_pool2d_places, METH_O, NULL},

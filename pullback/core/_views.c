@@ -61,22 +61,27 @@ static PyObject *offset_after(PyObject *tensor, Py_ssize_t shift, int from, int 
     return PyLong_FromSsize_t((at * from + shift) / to);
 }
 
-/* The tensor at a place on the memory of the first argument, of a kind. */
-static PyObject *view_at(PyObject *op, PyObject *args, Array *a, const Place *p, int k) {
+/* The tensor at a place on the memory of the first argument, of a kind; the view of a `number` of several, where that is not negative. */
+static PyObject *numbered_view(PyObject *op, PyObject *args, Array *a, const Place *p, int k, Py_ssize_t number) {
     for (int d = 0; d < p->nd; d++) NONE_UNLESS(p->shape[d] > 0);
+    PyObject *call = number < 0 ? Py_NewRef(args) : Py_BuildValue("nO", number, args);
+    if (!call) return NULL;
     PyObject *source = argument(args, 0), *mode = PyObject_GetAttr(ambient, mode_name);
     PyObject *offset = mode ? offset_after(source, p->shift, size_of(a), item_sizes[k]) : NULL;
     Array *r = offset ? (Array *)array_new(array_type, p->nd, p->shape, number_of[k], p->strides, a->data + p->shift, 0, a->flags & WRITABLE, NULL) : NULL;
     PyObject *result = NULL;
     if (r && !set_base((PyObject *)r, Py_NewRef(a))) {
-        PyObject *given[8] = {source, (PyObject *)r, offset, op, args, PyLong_AsLong(mode) & 1 ? one : zero, Py_False, dtype_of[k]};
+        PyObject *given[8] = {source, (PyObject *)r, offset, op, call, PyLong_AsLong(mode) & 1 ? one : zero, number < 0 ? Py_False : Py_True, dtype_of[k]};
         result = PyObject_Vectorcall(make_view, given, 8, NULL);
     }
     Py_XDECREF(r);
     Py_XDECREF(offset);
     Py_XDECREF(mode);
+    Py_DECREF(call);
     return result;
 }
+
+static PyObject *view_at(PyObject *op, PyObject *args, Array *a, const Place *p, int k) { return numbered_view(op, args, a, p, k, -1); }
 
 static void remove_dim(Place *p, int d) {
     memmove(p->shape + d, p->shape + d + 1, sizeof(*p->shape) * (size_t)(p->nd - d - 1));
@@ -101,6 +106,26 @@ static PyObject *py_select(PyObject *op, PyObject *args) {
     p.shift = (at < 0 ? at + p.shape[d] : at) * p.strides[d];
     remove_dim(&p, d);
     return view_at(op, args, a, &p, kind(a));
+}
+
+static PyObject *py_unbind(PyObject *op, PyObject *args) {
+    Place p;
+    Array *a = source_of(argument(args, 0), &p);
+    NONE_UNLESS(a && a->nd);
+    const int d = dim_of(argument(args, 1), a);
+    NONE_UNLESS(d >= 0);
+    const Py_ssize_t many = p.shape[d], step = p.strides[d];
+    remove_dim(&p, d);
+    PyObject *result = PyTuple_New(many);
+    for (Py_ssize_t i = 0; result && i < many; i++) {
+        p.shift = i * step;
+        PyObject *view = numbered_view(op, args, a, &p, kind(a), i);
+        if (view)
+            PyTuple_SET_ITEM(result, i, view);
+        else
+            Py_CLEAR(result);
+    }
+    return result;
 }
 
 /* A bound as Python clamps it; `missing` where it is None, -1 where it is no plain number. */
@@ -228,6 +253,7 @@ static PyObject *py_view_as_complex(PyObject *op, PyObject *args) {
 static PyMethodDef views[] = {
     {"alias.default", py_alias, METH_O, NULL},
     {"select.int", py_select, METH_O, NULL},
+    {"unbind.int", py_unbind, METH_O, NULL},
     {"slice.Tensor", py_slice, METH_O, NULL},
     {"diagonal.default", py_diagonal, METH_O, NULL},
     {"unfold.default", py_unfold, METH_O, NULL},

@@ -17,6 +17,29 @@ CLONED static void NAME(multiply)(const T *a, const T *b, T *restrict c, i64 m, 
     }
 }
 
+/* Attention of (rows, width) on (many, width): softmax of scaled products, then what it weighs; each row sees no later one where `causal`.
+ * `room` is for one row of weights. */
+CLONED static void NAME(attend)(const T *q, const T *k, const T *v, T *restrict y, i64 rows, i64 many, i64 width, T scale, int causal, T *restrict room) {
+    for (i64 i = 0; i < rows; i++, q += width, y += width) {
+        const i64 seen = causal && i + 1 < many ? i + 1 : many;
+        T top = -INFINITY, sum = 0;
+        for (i64 j = 0; j < seen; j++) {
+            T lanes[4] = {0}, product = 0;
+            for (i64 d = 0; d + 4 <= width; d += 4)
+                for (int l = 0; l < 4; l++) lanes[l] += q[d + l] * k[j * width + d + l];
+            for (i64 d = width / 4 * 4; d < width; d++) product += q[d] * k[j * width + d];
+            room[j] = (product + ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))) * scale;
+        }
+        for (i64 j = 0; j < seen; j++) top = room[j] > top || room[j] != room[j] ? room[j] : top;
+        for (i64 j = 0; j < seen; j++) sum += room[j] = EXP(room[j] - top);
+        for (i64 d = 0; d < width; d++) y[d] = 0;
+        for (i64 j = 0; j < seen; j++) {
+            const T f = room[j] / sum;
+            for (i64 d = 0; d < width; d++) y[d] += f * v[j * width + d];
+        }
+    }
+}
+
 /* The covariance of the rows of (m, n), divided by `norm`; `room` is for m x n elements. Each row is as far from its mean as their type says. */
 static void NAME(covariance)(const T *x, i64 m, i64 n, double norm, T *room, T *y) {
     for (i64 i = 0; i < m; i++) {
@@ -50,3 +73,4 @@ static void NAME(correlate)(T *y, i64 m, T *spread) {
 #undef T
 #undef NAME
 #undef SQRT
+#undef EXP

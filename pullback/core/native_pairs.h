@@ -58,6 +58,14 @@ static void NAME(split)(const T *x, T *parts, int *powers, i64 n) {
     }
 }
 
+/* The nearest numbers of so many decimals, by their power of ten. */
+static void NAME(rounded)(const T *x, T *y, i64 n, T scale, int is_after) {
+    if (is_after)
+        for (i64 k = 0; k < n; k++) y[k] = RINT(x[k] * scale) / scale;
+    else
+        for (i64 k = 0; k < n; k++) y[k] = RINT(x[k] / scale) * scale;
+}
+
 /* Rows of (outer, n, inner), each from the one before it. */
 static void NAME(differences)(const T *x, T *y, i64 outer, i64 n, i64 inner) {
     for (i64 o = 0; o < outer; o++, x += inner)
@@ -170,3 +178,4 @@ static void NAME(root_mean_squares)(const T *x, const T *weight, T *y, i64 rows,
 #undef SIN
 #undef COS
 #undef FREXP
+#undef RINT

@@ -78,6 +78,8 @@ def flat_bytes(array) -> tuple[Any, int]:
         return library_of(array).empty(0, np.uint8), 0
     if array.flags.c_contiguous:
         return array.reshape(-1).view(np.uint8), array.nbytes
+    if array.flags.f_contiguous:
+        return array.T.reshape(-1).view(np.uint8), array.nbytes
     stride = array.strides
     length = span_bytes(array.shape, stride, 0, 1) + array.itemsize - 1
     order = sorted(range(array.ndim), key=lambda d: -stride[d])

@@ -83,7 +83,7 @@ round_decimals = pointwise(
 )
 
 
-@front("torch.round", "Tensor.round")
+@front("torch.round", "Tensor.round", past=("round.decimals",))
 def rounded(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Tensor:
     """The nearest integer, halves to even; or the nearest number of so many decimals."""
     if decimals is None:

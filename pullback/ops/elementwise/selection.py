@@ -16,6 +16,7 @@ from ..eager.elementwise import KernelCase
 from ..family.base import composite
 from ..family.pointwise import POINTWISE, pointwise
 from ..system.calls import front
+from ..system.operator import exports
 from ..system.inplace import deprecated_on_expanded
 from ..system.scalars import c_name, check_fits, is_bool, is_complex
 from .array_kernels import masked, number
@@ -272,7 +273,7 @@ def where_front(condition, input=None, other=None, *, self=None, out: Tensor | N
     """Elements of `input` where the condition holds, of `other` elsewhere; alone, where the condition holds."""
     input = self if input is None else input
     if input is None and other is None:
-        return condition.nonzero(as_tuple=True)
+        return exports["torch"]["nonzero"].__wrapped__(condition, as_tuple=True)  # who listens has heard of this call
     return where_op.function(condition, input, other, out=out)
 
 

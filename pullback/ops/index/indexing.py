@@ -266,7 +266,7 @@ def getitem(self, index):
                 start = index if index >= 0 else index + size
                 offset = self._offset + start * (a.strides[0] // a.itemsize) if start else self._offset
         elif kind is tuple:
-            if (out := _basic(self, index)) is not None:
+            if (out := _basic(self, index)) is not None or (out := _quick_columns(self, index)) is not None:
                 return out
         elif index is None:
             return self.unsqueeze(0)
@@ -325,6 +325,30 @@ def _quick_pick(t: Tensor, index: Tensor):
         return None  # the general path finds the words
     out = make_tensor(result, t.dtype)
     return index_op.record(out, t, (index,)) if ambient.mode and t._autograd is not None else out
+
+
+def _quick_columns(t: Tensor, index: tuple):
+    """A plain tensor by one plain tensor of integers after whole slices; None where it takes more than that."""
+    picked, array, dim = index[-1] if index else None, t._array, len(index) - 1
+    if picked.__class__ is not Tensor or picked._keys or not dim < array.ndim or not array.flags.c_contiguous:
+        return None
+    for item in index[:-1]:
+        if item.__class__ is not slice or item != _WHOLE:
+            return None
+    at = picked._array
+    if at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not at.flags.c_contiguous:
+        return None
+    try:
+        result = array.take(at, dim)
+    except IndexError:
+        return None  # the general path finds the words
+    out = make_tensor(result, t.dtype)
+    if ambient.mode and t._autograd is not None:
+        return index_op.record(out, t, (*[None] * dim, picked))
+    return out
+
+
+_WHOLE = slice(None)
 
 
 # ---- writing

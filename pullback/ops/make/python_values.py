@@ -20,6 +20,7 @@ from ...core.tensor import (
     NEG,
     OPAQUE,
     SPARSE,
+    PLAIN,
     TRANSFORMED,
     NoData,
     Tensor,
@@ -29,22 +30,33 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.execute import resolve_bits
 from ..system.operator import export
+from ..system.overrides import any_overridden, call_overridden
 from .lifting import local_scalar_dense
 
 
-def _item_otherwise(self: Tensor):
+def _item_dispatched(self: Tensor):
+    """`item` while something else is registered for the operator that it is."""
+    if ambient.mode & modes.FUNCTION or any_overridden((self,)):
+        return call_overridden(item, (self,), {})
     if self._array.size != 1:
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     return dispatch(local_scalar_dense, (self,))
 
 
-@bypassing("_local_scalar_dense.default", otherwise=_item_otherwise)
-def _item(self: Tensor):
+@bypassing("_local_scalar_dense.default", otherwise=_item_dispatched)
+def item(self: Tensor):
     """The one number in a tensor."""
-    if self._array.size != 1 or self._keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
-        return _item_otherwise(self)
-    if not self._keys and self._array.dtype.kind in "biufc":
-        return self._array.item()
+    if self.__class__ in PLAIN and not self._keys and ambient.mode < 2:
+        array = self._array
+        if array.size == 1 and array.dtype.kind in "biufc":
+            return array.item()
+    return _item_otherwise(self)
+
+
+def _item_otherwise(self: Tensor):
+    listened = ambient.mode & (modes.DISPATCH | modes.FUNCTION) or any_overridden((self,))
+    if listened or self._array.size != 1 or self._keys & (FAKE | DISPATCH_SUBCLASS):
+        return _item_dispatched(self)
     if self._keys:
         if self._keys & TRANSFORMED:
             raise no_numbers(self, "item")
@@ -73,7 +85,7 @@ def plain_numbers(t: Tensor) -> Tensor:
     return resolve_bits(t) if t._keys & (CONJ | NEG) else t
 
 
-item = front("Tensor.item")(_item)
+export("Tensor", "item", item)
 
 
 @front("Tensor.tolist")

@@ -13,7 +13,7 @@ from ..family.base import composite, operator
 from ..network import normalization_kernels as kernels
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.operator import Spec
+from ..system.operator import Spec, exports
 from ..system.precision import rounded, wide
 from .reductions import HIDDEN, not_implemented
 from .softmax_lowering import (
@@ -211,7 +211,8 @@ def functional_log_softmax(input, dim=None, _stacklevel=3, dtype=None):
 @front("nn.functional.softmin")
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """softmax of the negated input."""
-    return softmax(-input, implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
+    dim = implicit_dim("softmin", input.ndim) if dim is None else dim
+    return softmax(-input, dim, dtype) if dtype is not None else exports["torch"]["softmax"](-input, dim)
 
 
 _FORMS = (

@@ -236,6 +236,12 @@ def moved_order(rank: int, source: tuple, destination: tuple) -> tuple:
 @front("torch.movedim", "torch.moveaxis", "Tensor.movedim", "Tensor.moveaxis")
 def movedim(input, source, destination) -> Tensor:
     """Move dimensions to other places."""
+    if source.__class__ is int and destination.__class__ is int:
+        rank = input.ndim
+        if -rank <= source < rank and -rank <= destination < rank:
+            places = list(range(rank))
+            places.insert(destination % rank, places.pop(source))
+            return input.permute(tuple(places))
     source = tuple(source) if isinstance(source, (tuple, list)) else (source,)
     destination = tuple(destination) if isinstance(destination, (tuple, list)) else (destination,)
     order = moved_order(input.ndim, source, destination)

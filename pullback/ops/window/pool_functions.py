@@ -53,7 +53,8 @@ def _declare_max(spatial: int) -> None:
         out = op(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
         return tuple(out) if return_indices else out
 
-    front(f"nn.functional.{name}")(_named(public, name, f"The maximum of each window over {spatial} axes."))
+    past = (f"{name}_with_indices.default",)
+    front(f"nn.functional.{name}", past=past)(_named(public, name, f"The maximum of each window over {spatial} axes."))
     indexed = f"{name}_with_indices"
     front(f"nn.functional.{indexed}")(_named(with_indices, indexed, f"`{name}` and where each maximum was."))
 

@@ -46,6 +46,12 @@ REPEATED = [
     *of_each(lambda t: ((t, 2, 0), {})), ((x, 3, 1), {}), ((x, 3, -2), {}), ((x, 2), {}), ((cube, 2, 1), {}), ((x, 1, 0), {}),
     ((x[0], 4), {"dim": 0}), ((x.to(torch.complex64), 2, 0), {}), ((torch.tensor(3.0), 2), {}), ((special, 2, 1), {"output_size": None}),
 ]  # fmt: skip
+planes = torch.arange(2 * 3 * 5 * 6.0).reshape(2, 3, 5, 6) % 7
+ROUNDED = [
+    ((t,), {"decimals": d})
+    for t in (x / 7, x.double() / 7, special, special * 1e30, torch.tensor(2.675))
+    for d in (1, 3, -1, 20)
+]
 CALLS = {
     "torch.where": CHOSEN,
     "Tensor.where": [((a[1], a[0], *a[2:]), k) for a, k in CHOSEN if len(a) == 3 and not k and isinstance(a[1], torch.Tensor)],
@@ -58,6 +64,16 @@ CALLS = {
     "torch.cartesian_prod": [
         (tuple(vectors[:2]), {}), (tuple(vectors), {}), ((vectors[2][::2], vectors[0]), {}), ((vectors[0].flip(0), vectors[1]), {}), ((special[0], special[1]), {}),
         ((torch.tensor([1, 2]), torch.tensor([3])), {}), ((vectors[0].to(torch.complex64), vectors[1].to(torch.complex64)), {}),
+    ],
+    "torch.round": ROUNDED,
+    "Tensor.round": ROUNDED,
+    "nn.functional.max_pool2d": [
+        ((planes, 2), {}),
+        ((planes, 3, 2, 1), {}),
+        ((planes.double(), (2, 3)), {"stride": (1, 2), "padding": (1, 0)}),
+        ((planes, 2), {"dilation": 2, "ceil_mode": True, "stride": None}),
+        ((planes[0], 2, 1), {"return_indices": False}),
+        ((planes.log(), 3, 1, 1), {}),
     ],
     "torch.unravel_index": [
         ((torch.tensor([0, 5, 11, 23]), (2, 3, 4)), {}), ((torch.tensor([[7, -1], [30, -25]]), (4, 3)), {}), ((torch.tensor(9), [10]), {}),
@@ -98,6 +114,11 @@ LEFT = {  # calls that take more than the functions read
     ],
     "torch.cartesian_prod": [((vectors[0],), {}), ((x, x), {}), ((vectors[0], vectors[1].double()), {}), ((recorded[0], vectors[0]), {}), ((vectors[0][:0], vectors[1]), {})],
     "torch.unravel_index": [((torch.tensor([1]), (2, 0)), {}), ((torch.tensor([1]), 4), {}), ((torch.tensor([1.0]), (4,)), {}), ((torch.tensor([1]), (2, -1)), {}), ((torch.tensor([1]), (2.0,)), {}), ((torch.tensor([1], dtype=torch.int32), (4,)), {})],
+    "torch.round": [((x,), {}), ((x,), {"decimals": 0}), ((recorded,), {"decimals": 2}), ((x.long(),), {"decimals": 2}), ((x,), {"decimals": 1.0}), ((x.t(),), {"decimals": 1}), ((x,), {"decimals": 1, "out": x.clone()})],
+    "nn.functional.max_pool2d": [
+        ((planes, 0), {}), ((planes, 7), {}), ((planes, 2, 2, 2), {}), ((planes, 2), {"return_indices": True}), ((planes, [2, 2]), {}), ((x, 2), {}), ((planes.long(), 2), {}),
+        ((torch.ones(1, 2, 4, 4, requires_grad=True), 2), {}), ((planes, 2.0), {}), ((planes, (2, 2, 2)), {}), ((planes, 2, ()), {}), ((planes.permute(0, 1, 3, 2), 2), {}),
+    ],
     "torch.tensordot": [
         ((recorded, x, 2), {}), ((x, x, 1), {}), ((x, x, 0), {}), ((x, x, 3), {}), ((x, x, ([0], [0])), {}), ((x.long(), x.long(), 2), {}), ((x, x.double(), 2), {}), ((x, x, 2), {"out": torch.zeros(())}),
         ((x, torch.ones(1, 3), 1), {}), ((x.t(), x, 1), {}),
