@@ -16,8 +16,8 @@ from ..eager.elementwise import KernelCase
 from ..family.base import composite
 from ..family.pointwise import POINTWISE, pointwise
 from ..system.calls import front
-from ..system.operator import exports
 from ..system.inplace import deprecated_on_expanded
+from ..system.operator import exports
 from ..system.scalars import c_name, check_fits, is_bool, is_complex
 from .array_kernels import masked, number
 

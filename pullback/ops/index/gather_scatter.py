@@ -99,6 +99,7 @@ gather = operator(
     jvp=LINEAR,
     vjp={"self": _gather_rule},
     vmap=batch_elements(lambda: gather, (0, 2)),
+    out_apart="all",
     cost="cheap",
 )
 
@@ -146,6 +147,7 @@ scatter_src = operator(
     function=False,
     method=False,
     inplace="hidden",
+    scatters=True,
     jvp=LINEAR,
     vjp={"self": lambda g, dim, index: dispatch(scatter_value, (g, dim, index, 0)), "src": _source_rule},
     vmap=batch_elements(lambda: scatter_src, (0, 2, 3)),
@@ -168,6 +170,7 @@ scatter_value = operator(
     function=False,
     method=False,
     inplace="hidden",
+    scatters=True,
     number=1,
     jvp={"self": lambda t, dim, index: _zeroed(t, dim, index)},
     vjp={"self": _zeroed},
@@ -179,6 +182,7 @@ scatter_add = operator(
     lower=lower_scatter_add,
     **writer(lambda xp, out, dim, index, src: kernels.scatter_reduce(xp, out, dim, index, src, "sum")),
     inplace=True,
+    scatters=True,
     jvp=LINEAR,
     vjp={"self": lambda g: g, "src": _source_rule},
     vmap=batch_elements(lambda: scatter_add, (0, 2, 3)),
@@ -245,6 +249,7 @@ scatter_reduce = operator(
     lower=lower_scatter_reduce,
     **writer(kernels.scatter_reduce),
     inplace=True,
+    scatters=True,
     vjp={("self", "src"): _reduce_rule},
     vmap=batch_elements(lambda: scatter_reduce, (0, 2, 3)),
 )

@@ -83,6 +83,7 @@ index_select = operator(
     vjp={"self": _select_rule},
     vmap=_batch_select,
     cost="cheap",
+    out_apart="all",
 )
 
 
@@ -112,6 +113,7 @@ index_add = operator(
     lower=lower_index_add,
     **writer(kernels.add, meta=_add_meta),
     inplace=True,
+    scatters=True,
     jvp=LINEAR,
     vjp={
         "self": lambda g: g,
@@ -135,6 +137,7 @@ index_copy = operator(
     lower=lower_index_copy,
     **writer(kernels.copy, meta=_copy_meta),
     inplace=True,
+    scatters=True,
     jvp=LINEAR,
     vjp={"self": _emptied, "source": _selected},
     vmap=_batch_slices(lambda: index_copy, (0, 3)),
@@ -249,6 +252,7 @@ index_reduce = operator(
     lower=lower_index_reduce,
     **writer(kernels.reduce_slices, meta=_reduce_meta),
     inplace=True,
+    scatters=True,
     vjp={("self", "source"): _reduce_rule},
     vmap=_batch_slices(lambda: index_reduce, (0, 3)),
 )

@@ -86,6 +86,7 @@ take = operator(
     jvp=LINEAR,
     vjp={"self": lambda g, self_shape, index: dispatch(put, (g.new_zeros(self_shape), index, g, True))},
     vmap=_batch_take,
+    out_apart="all",
 )
 
 
@@ -117,6 +118,7 @@ put = operator(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     **writer(_put),
     inplace=True,
+    scatters=True,
     jvp=LINEAR,
     vjp={
         "self": lambda g, index, source_info, accumulate: (
@@ -150,6 +152,7 @@ masked_select = operator(
     strict=True,
     jvp=LINEAR,
     vjp={"self": _unselect},
+    out_apart="others",
 )
 
 

@@ -96,6 +96,8 @@ class Declaration(metaclass=Fields):
         "inplace_words": "inplace",
         "reads_first": "inplace",
         "expanded": "inplace",
+        "scatters": "inplace",
+        "out_apart": "out",
     }  # nothing without another
     choices = {  # the words that an option may be
         "cost": ("view", "cheap", "passes", "compute"),
@@ -103,6 +105,7 @@ class Declaration(metaclass=Fields):
         "autocast_cuda": (None, "lower", "float32", "widest"),
         "opaque": (None, "all", "pair", "mixed"),
         "inplace": (False, True, "function", "hidden"),
+        "out_apart": (None, "others", "all"),
     }
     kinds = {"plain": (FunctionCase, CheckedKernelCase, ViewCase)}  # the classes that an option may be of
 
@@ -206,6 +209,8 @@ beside (`"mixed"`)."""
     """Whether the operator takes tensors with a conjugate or negative bit as they are."""
     check_out: Callable | None = None
     """`check_out(result, out)`: raises for an `out=` that PyTorch refuses for this operator alone."""
+    out_apart: str | None = None
+    """Whether `out=` is refused where it shares memory with an argument: with another than itself (`"others"`), or with `"all"`."""
 
     # ---- writes
     inplace: bool | str = False
@@ -218,6 +223,8 @@ beside (`"mixed"`)."""
     """Whether operands of one element are read before anything is written, so that they may be elements of the target."""
     expanded: Callable | None = None
     """`expanded(*args)`: the in-place form on a tensor whose elements share memory; without it, writing to one is refused."""
+    scatters: bool = False
+    """Whether operands of the in-place form may not lie on what is written, not even where they are the same view of it."""
 
     # ---- plain calls, past the dispatcher
     plain: PlainCase | tuple[PlainCase, ...] | None = None

@@ -130,15 +130,9 @@ def _others_write(out: Tensor, result: Tensor) -> bool:
     return bool(ambient.mode & modes.DISPATCH or (out._keys | result._keys) & DISPATCH_SUBCLASS)
 
 
-_APART = frozenset(
-    "gather index_select cat stack take masked_select".split()
-)  # results may not lie on arguments at all
-_PICKED = frozenset("gather index_select take".split())  # not even where they are the argument
-
-
 def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
     """Refuse `out=` where it would lose tangents, or is memory that the call reads as another tensor."""
-    tensors = op.tensors(args)
+    tensors, apart = op.tensors(args), op.declared.out_apart
     if ambient.mode & modes.FORWARD and any(has_tangent(t) for t in (*tensors, *outs)):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
@@ -150,7 +144,7 @@ def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
         for t in tensors:
             if t._memory is not o._memory or t._keys & LAYOUTS:
                 continue
-            if op.name in _APART and (t is not o or op.name in _PICKED) and not o._keys & META and _share(o, t):
+            if apart and (t is not o or apart == "all") and not o._keys & META and _share(o, t):
                 raise RuntimeError(OVERLAP)
             if op.family.reads_as_it_writes:
                 check_partial_overlap(o, t)

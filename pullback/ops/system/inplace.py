@@ -48,10 +48,6 @@ OVERLAP = (
 )
 
 
-# Writes whose operands may not lie on what is written, not even where they are the same view of it.
-_SCATTERED = frozenset("index_add index_copy index_reduce scatter scatter_add scatter_reduce put".split())
-
-
 def run_inplace(op: Operator, args: tuple, written=None):
     """An in-place operator on canonical arguments: `self` is written and returned; then `written()`, then recording."""
 
@@ -113,7 +109,7 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         above.write_fake(op, args)
         return
     functional = op.inplace_of
-    if functional.name in _SCATTERED and any(overlaps(target, t) for t in op.tensors(args)[1:]):
+    if functional.declared.scatters and any(overlaps(target, t) for t in op.tensors(args)[1:]):
         raise RuntimeError(OVERLAP)
     direct = functional.declared.write
     if functional.declared.expanded is not None and not keys & (CONJ | NEG | LAYOUTS | CUDA) and is_expanded(target):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback as torch
+from pullback.ops.index import indexing
 
 SHAPE = (3, 4, 5)
 
@@ -243,3 +244,23 @@ def test_values_that_do_not_fit_a_mask_are_said_to_before_their_dtype_is():
             a[a > -1] = torch.tensor(values)
     with pytest.raises(RuntimeError, match="got Long for the destination and Float"):
         a[a > -1] = torch.ones(4)
+
+
+@pytest.mark.parametrize(
+    "index", [(slice(None), [2, 0, -1]), (slice(None), slice(None), [[1, 0], [0, -2]]), ([1, 1],), (slice(None), [])]
+)
+def test_columns_by_one_tensor_of_places_are_what_the_general_path_gives(index):
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    for integer in (torch.int64, torch.int32):
+        key = (*index[:-1], torch.tensor(index[-1], dtype=integer))
+        for t in (x, x.transpose(1, 2), x.long(), x[..., ::2]):
+            found, expected = t[key], indexing._getitem_otherwise(t, key)
+            assert (found.shape, found.stride(), found.dtype) == (expected.shape, expected.stride(), expected.dtype)
+            assert torch.equal(found, expected)
+    leaf = x.clone().requires_grad_()
+    out = leaf[(*index[:-1], torch.tensor(index[-1], dtype=torch.int64))]
+    assert type(out.grad_fn).__name__ == "IndexBackward0"
+    out.sum().backward()
+    assert leaf.grad.sum() == out.numel()
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[:, torch.tensor([3])]
