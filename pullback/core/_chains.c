@@ -27,6 +27,7 @@ static Array *floats_of(PyObject *tensor, int nd) {
 }
 
 static int is_little_work(i64 many, i64 m, i64 k, i64 n) {
+    if (is_deterministic(process)) return 0;
     return many <= MOST_WORK && m <= MOST_WORK && k <= MOST_WORK && n <= MOST_WORK && many * m <= MOST_WORK && k * n <= MOST_WORK && many * m * k * n <= MOST_WORK;
 }
 
@@ -105,7 +106,7 @@ static PyObject *py_multi_dot(PyObject *self, PyObject *args) { /* tensors: matr
         c.sizes[i] = a->shape[0], c.sizes[i + 1] = a->shape[1];
     }
     c.kind = kind(c.factors[0]);
-    NONE_UNLESS(find_order(&c, (int)n) <= MOST_WORK);
+    NONE_UNLESS(find_order(&c, (int)n) <= MOST_WORK && !is_deterministic(process));
     return tensor_of(multiplied(&c, 0, (int)n - 1));
 }
 

@@ -108,10 +108,7 @@ static PyObject *multiplied(PyObject *args, int nd) {
     Product p = {(const u16 *)a->data, (const u16 *)b->data, NULL, a->shape[d], b->shape[d + 1], b->shape[d], a->strides[d] / 2, b->strides[d] / 2,
                  b->strides[d + 1] / 2, batch ? a->strides[0] / 2 : 0, batch ? b->strides[0] / 2 : 0};
     NONE_UNLESS(a->strides[d + 1] == 2 && (p.across_b == 1 || p.down_b == 1));
-    PyObject *deterministic = PyObject_GetAttrString(process, "deterministic");
-    Py_XDECREF(deterministic);
-    if (!deterministic) PyErr_Clear();
-    NONE_UNLESS(deterministic == Py_False); /* else by the rules, which add up as compiled code does */
+    NONE_UNLESS(!is_deterministic(process));
     Array *r = new_narrow(nd, shape);
     if (!r) return NULL;
     p.c = (u16 *)r->data;

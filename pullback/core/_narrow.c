@@ -31,7 +31,7 @@ CLONED_WIDE static void narrow(const float *x, u16 *y, i64 n) {
 /* A row-major one, of four and five dimensions in no order of channels too. */
 static Array *rows_of(PyObject *tensor) {
     Array *a = narrow_of(tensor);
-    if (!a || !is_row_major(a)) return NULL;
+    if (!a || !is_row_major(a) || is_deterministic(process)) return NULL;
     return (a->nd == 4 || a->nd == 5) && (a->shape[1] == 1 || a->shape[a->nd - 1] == 1) ? NULL : a;
 }
 
@@ -120,7 +120,7 @@ static PyObject *py_mean_dim(PyObject *self, PyObject *args) { return dim_summed
 
 static PyObject *whole(PyObject *args, int how) { /* self, dtype */
     Array *a = narrow_of(argument(args, 0));
-    NONE_UNLESS(a && is_row_major(a) && reduce_singles && argument(args, 1) == Py_None);
+    NONE_UNLESS(a && is_row_major(a) && reduce_singles && argument(args, 1) == Py_None && !is_deterministic(process));
     return all_summed(a, how);
 }
 

@@ -5,6 +5,14 @@
 #define NONE_UNLESS(condition) \
     if (!(condition)) Py_RETURN_NONE
 
+/* Whether results must be those of compiled code, by what all of a process share: they are left to the rules then, which add up as it does. */
+static inline int is_deterministic(PyObject *process) {
+    PyObject *found = PyObject_GetAttrString(process, "deterministic");
+    Py_XDECREF(found);
+    if (!found) PyErr_Clear();
+    return found != Py_False;
+}
+
 /* One call of a loop that there is for floats and for integers of four and eight bytes. */
 #define BY_KIND(k, call)                \
     switch (k) {                        \
