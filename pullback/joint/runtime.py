@@ -131,14 +131,22 @@ class Compiled:
 
     def direct(self) -> Callable | None:
         """`self(list(args))` as a function of the arguments, by the shortest way; None where there is none: for results that are made of
-        arguments or written to them, and for forwards that are not one native call."""
+        arguments, arguments that are written in autograd's sight or change their shape, and forwards that are not one native call."""
         recording = getattr(self.forward, "recording", None)
-        if recording is None or self.misshaped or self.aliases or not self.plain:
+        if recording is None or self.misshaped or self.aliases or self.symbolic or not self._gives_results():
+            return None
+        if not all(place is not None and _is_settled(f) for _, f, place in self.changed):
             return None
         run = recording(lambda *args: self.masked(list(args)))
         if run is None:
             return None
-        return run if self.backward is None else self._recorded(run)
+        run = run if self.backward is None else self._recorded(run)
+        return self._written(run) if self.changed else run
+
+    def _gives_results(self) -> bool:
+        """Whether the outputs are the first results of the graph, as they are."""
+        facts = enumerate(self.joint.outputs)
+        return all(o.kind == "fresh" and o.index == n and not (o.is_leaf and o.requires_grad) for n, o in facts)
 
     def _recorded(self, run: Callable) -> Callable:
         count, forced, hang = self.joint.results, self.joint.records, recorder(self)
@@ -149,6 +157,24 @@ class Compiled:
             if forced or ambient.mode & modes.GRAD:
                 hang(args, results, result[count:])
             return results
+
+        return call
+
+    def _written(self, run: Callable) -> Callable:
+        """The same for a function that writes arguments, most often over the old values: then only their versions are left to do."""
+        count, changed, write_back = len(self.joint.outputs), self.changed, self._write_back
+        over = [(place, i, f.bumped) for i, f, place in changed]
+
+        def call(*args):
+            result = run(*args)
+            for place, i, _ in over:
+                if result[place] is not args[i]:
+                    write_back(changed, args, result)
+                    return result[:count]
+            for _, i, bumped in over:
+                if bumped:
+                    args[i]._counter[0] += 1
+            return result[:count]
 
         return call
 
@@ -221,13 +247,13 @@ class Compiled:
         ]
         return changed, outputs
 
-    def _write_back(self, changed: list, args: list, results: list) -> None:
+    def _write_back(self, changed: list, args: Sequence, results: Sequence) -> None:
         """Give inputs their new shapes and values, in autograd's sight where the function changed them so."""
         plain: list[tuple] = []  # what `copy_` comes to, for the state of an optimizer, say
         for i, fact, place in changed:
             target = args[i]
             version = target._counter[0]
-            settled = place is not None and not fact.visible and fact.geometry is None and fact.row is None
+            settled = place is not None and _is_settled(fact)
             written = settled and results[place] is target  # native code has written it over the old value
             if written or settled and _is_plain_pair(target, results[place]):
                 if not written:
@@ -282,6 +308,11 @@ class Fewer:
     @cached_property
     def differentiate(self) -> Callable | None:
         return None if self.differentiable is None else self.differentiable(self.joint_module)
+
+
+def _is_settled(fact: Input) -> bool:
+    """Whether writing an input is giving it a new value, and nothing more."""
+    return not fact.visible and fact.geometry is None and fact.row is None
 
 
 def _is_plain_pair(target: Tensor, source: Tensor) -> bool:

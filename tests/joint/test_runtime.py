@@ -12,6 +12,7 @@ from pullback.capture.front.config import config as capture_config
 from pullback.joint.aot import aot_function
 from pullback.joint.config import config
 from pullback.joint.history import CompiledFunctionBackward
+from pullback.joint.runtime import Compiled
 
 from .against_eager import aot, leaves, unchanged
 
@@ -433,3 +434,60 @@ def test_saved_values_go_with_a_backward_that_keeps_no_graph():
     assert taken == [False, True] and torch.equal(first, second)
     with pytest.raises(RuntimeError, match="second time"):
         out.sum().backward()
+
+
+# ---- the shortest way
+def updates(w, m, g):
+    """Two of its arguments get new values."""
+    m.mul_(0.9).add_(g)
+    with torch.no_grad():
+        w.sub_(m * 0.1)
+    return (w * m).sum(), m.max()
+
+
+def flips(w, m, g):
+    """New values that cannot be written over old ones as they are computed."""
+    m.copy_(m.flip(0) * 2)
+    w.copy_(w.cumsum(0) + g)
+    return (w + m,)
+
+
+@pytest.mark.parametrize("f", [updates, flips])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_functions_that_write_arguments_are_called_by_the_shortest_way(monkeypatch, f, recorded: bool) -> None:
+    found = []
+    direct = Compiled.direct
+    monkeypatch.setattr(Compiled, "direct", lambda self: found.append(direct(self)) or found[-1])
+    compiled = torch.compile(f)
+    ours, theirs = ([torch.arange(5.0), torch.ones(5), torch.linspace(-1, 1, 5)] for _ in range(2))
+    for tensors in (ours, theirs):
+        tensors[2].requires_grad_(recorded and f is updates)
+    for _ in range(4):
+        with torch.set_grad_enabled(False):
+            got, want = compiled(*ours), f(*theirs)
+        for a, b in zip((*got, *ours), (*want, *theirs), strict=True):
+            torch.testing.assert_close(a, b)
+            assert a.requires_grad == b.requires_grad
+        assert [t._version > 0 for t in ours] == [t._version > 0 for t in theirs]
+    assert found and all(call is not None for call in found)
+    assert [t._version for t in ours] == [4, 4, 0]
+
+
+def test_statistics_are_written_by_the_shortest_way(monkeypatch) -> None:
+    """A forward that writes buffers and has a backward."""
+    found = []
+    direct = Compiled.direct
+    monkeypatch.setattr(Compiled, "direct", lambda self: found.append(direct(self)) or found[-1])
+    seen = []
+    for wrap in (lambda m: m, torch.compile):
+        torch.manual_seed(0)
+        norm = torch.nn.BatchNorm1d(4)
+        run = wrap(norm)
+        for k in range(3):
+            x = leaf(6, 4)
+            run(x * (k + 1)).square().sum().backward()
+            seen.append((x.grad, norm.running_mean.clone(), norm.running_var.clone(), norm.weight.grad.clone()))
+    for eager, compiled in zip(seen[:3], seen[3:], strict=True):
+        for a, b in zip(eager, compiled, strict=True):
+            torch.testing.assert_close(a, b)
+    assert any(call is not None for call in found)

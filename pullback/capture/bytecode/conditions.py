@@ -13,7 +13,7 @@ import math
 import operator
 import struct
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +53,8 @@ class Conditions:
         self.tested: dict[str, str] = {}  # the tests, by code: what they test, for people
         self.abouts: dict[str, About] = {}  # by code, what of a value a test is about
         self.tensors: list[tuple[Source, str]] = []  # tensors read, each once: how they alias each other is tested
+        self.first: list[tuple[str, str]] = []  # (code, words) of the tests of classes, which come before all others
+        self.watched: tuple[type, ...] = ()  # these classes
 
     # ---- names
     def constant(self, value) -> str:
@@ -217,13 +219,16 @@ class Conditions:
         self.namespace.update({"sharing_mismatch": sharing_mismatch, look.__name__: look})
         want, now = self.constant(look(tensors)), f"{look.__name__}(({variables},))"
         say = f"sharing_mismatch({self.constant(names)}, {want}, {now})"
-        self.test(f"{now} == {want}", "the tensors share memory as they did", say)
+        quick = ""
+        if native_conditions is not None and self.namespace[want] == ():  # most often they share nothing
+            self.namespace["are_apart"] = native_conditions.are_apart
+            quick = f"are_apart({variables}) or "
+        self.test(f"{quick}{now} == {want}", "the tensors share memory as they did", say)
 
-    def put_first(self, tests) -> None:
-        """Tests, (code, words) each, of what the lookups of all others go by."""
-        result = list(tests)
-        self.lines[:0] = [(True, code, repr(words)) for code, words in result]
-        self.tested.update(result)
+    def put_first(self, tests, classes: Iterable[type]) -> None:
+        """Tests, (code, words) each, of what the lookups of all others go by: of these classes."""
+        self.first, self.watched = list(tests), tuple(classes)
+        self.tested.update(self.first)
 
     def drop(self, codes: set[str]) -> None:
         """Do without these tests."""
@@ -236,12 +241,25 @@ class Conditions:
 
     def body(self) -> list[str]:
         """The lines of the check."""
-        return [f"if not ({code}): return MISS" if is_test else code for is_test, code, _ in self.lines]
+        lines = [f"if not ({code}): return MISS" if is_test else code for is_test, code, _ in self.lines]
+        if self.first:
+            lines.insert(0, f"if not ({self._classes_test()}): return MISS")
+        return lines
+
+    def _classes_test(self) -> str:
+        """All tests of classes; none of them where Python says that the classes are what they were when all held. What it says is asked
+        before the tests: somebody else may change a class meanwhile."""
+        tests = " and ".join(f"({code})" for code, _ in self.first)
+        if native_conditions is None:
+            return tests
+        self.namespace.update(is_unchanged=native_conditions.is_unchanged, marks=native_conditions.marks, keep=_keep)
+        watch = self.constant([self.watched, None])
+        return f"is_unchanged({watch}) or (now := marks({watch}[0])) and {tests} and keep({watch}, now)"
 
     def explain(self, prologue: list[str], frames: list) -> str | None:
         """The words for what does not fit; None where everything does. Made when asked for: most graphs never are."""
         out = ["def explain(frames):", *("    " + line for line in prologue)]
-        for is_test, code, words in self.lines:
+        for is_test, code, words in (*[(True, code, repr(words)) for code, words in self.first], *self.lines):
             if is_test:
                 out.append(f"    if not ({code}): return {words}")
             else:
@@ -272,6 +290,12 @@ def _plain_test(conditions: Conditions, v: str, t: Tensor, fact: tuple) -> str |
             + f" and {v}._view_info is None and (a := {v}._autograd) is not None and a.requires_grad and a.edge is None"
         )
     return test + f" and requires_grad({v}) and {v}.is_leaf is {own[0]}"
+
+
+def _keep(watch: list, marks: bytes) -> bool:
+    """Remember what classes were like while their tests held."""
+    watch[1] = marks
+    return True
 
 
 def same_objects(tensors: Sequence) -> tuple:

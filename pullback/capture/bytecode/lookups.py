@@ -94,6 +94,11 @@ class Lookups:
         for cls in classes:
             self.found.setdefault(cls, {})[name] = cls.__dict__.get(name, ABSENT)
 
+    @property
+    def classes(self) -> dict[type, None]:
+        """All of them."""
+        return dict.fromkeys((*self.orders, *self.found))
+
     def tests(self, conditions: Conditions) -> Iterator[tuple[str, str]]:
         """(code, words) for each class."""
         for cls, order in self.orders.items():

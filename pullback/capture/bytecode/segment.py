@@ -327,7 +327,8 @@ class Capture:
         self._sizes_test()
         conditions.sharing_test(self.world.outside.tensors, any(map(writes, self.trace.graph.nodes)))
         self.world.outside.tell_apart()
-        conditions.put_first(self.world.outside.lookups.tests(conditions))
+        lookups = self.world.outside.lookups
+        conditions.put_first(lookups.tests(conditions), lookups.classes)
         calls = self._call_lines(rebuild, run, left, records, "\n".join([*rebuild.lines, *effects, *last]))
         if self.fewer is not None:
             self.fewer(conditions)

@@ -167,3 +167,71 @@ def test_the_conditions_of_a_deep_model_are_few_words_to_the_machine() -> None:
     (segment,) = run.compiled_call.front.driver.segments.values()
     text = segment.entries[0].text
     assert text.count("fits(") == 9 and "_array.strides" not in text and "_forward_pre_hooks" not in text
+
+
+def base_changed(cls, monkeypatch) -> None:
+    monkeypatch.setattr(cls.__mro__[1], "scale", lambda self, x: x * 5)
+
+
+def method_added(cls, monkeypatch) -> None:
+    monkeypatch.setattr(cls, "scale", lambda self, x: x * 7, raising=False)
+
+
+def inherits_from_another(cls, monkeypatch) -> None:
+    cls.__bases__ = (type("Other", (), {"scale": lambda self, x: x * 9}),)
+
+
+def of_the_package(cls, monkeypatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "__mul__", lambda self, other: self + other)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("change", [base_changed, method_added, inherits_from_another, of_the_package])
+def test_classes_that_change_are_told_apart_at_any_call(monkeypatch, change, native: bool) -> None:
+    if not native:
+        monkeypatch.setattr(conditions, "native_conditions", None)
+
+    class Base:
+        def scale(self, x):
+            return x * 2
+
+    class Scale(Base):
+        pass
+
+    scale, x, count = Scale(), torch.arange(3.0), Counter()
+    run = torch.compile(lambda x: scale.scale(x), backend=count)
+    for k in range(4):  # from the second call on by the short way; the tests are made again where a class is another
+        Scale.other = k  # of which nothing is read
+        assert torch.equal(run(x), x * 2)
+    assert len(count.graphs) == 1
+    change(Scale, monkeypatch)
+    assert torch.equal(run(x), scale.scale(x)) and not torch.equal(run(x), torch.tensor([0.0, 2.0, 4.0]))
+    assert len(count.graphs) == 2
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_tensors_that_share_memory_now_are_told_apart(monkeypatch, native: bool) -> None:
+    if not native:
+        monkeypatch.setattr(conditions, "native_conditions", None)
+
+    def f(*tensors):
+        tensors[0].add_(1)
+        return tensors[-1] * 2
+
+    for n in (2, 20):  # few and many are looked at in different ways
+        count = Counter()
+        run = torch.compile(f, backend=count)
+        whole = torch.zeros(n + 1, 3)
+        for _ in range(3):
+            run(*[torch.zeros(3) for _ in range(n)])
+        assert len(count.graphs) == 1
+        assert torch.equal(run(*[whole[k].clone() for k in range(n - 1)], torch.ones(3)), torch.full((3,), 2.0))
+        assert len(count.graphs) == 1
+        first = torch.zeros(3)
+        assert torch.equal(run(first, *[torch.zeros(3) for _ in range(n - 2)], first), torch.full((3,), 2.0))
+        assert len(count.graphs) == 2
+        views = [torch.zeros(3) for _ in range(n - 2)]
+        row = torch.zeros(6)
+        assert torch.equal(run(row[:3], *views, row[3:]), torch.zeros(3))
+        assert len(count.graphs) == 3
