@@ -403,6 +403,29 @@ static PyObject *py_channels(PyObject *self, PyObject *const *args, Py_ssize_t n
     return PyBool_FromLong(done);
 }
 
+/* batch_norm(x, weight, bias, running mean, running variance, mean, rstd, out, momentum, eps, inner, threads): in training, for x as (outer, channels,
+ * inner) with an inner of more than 1; the four before mean may be None */
+static PyObject *py_batch_norm(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Array given[8];
+    memset(given, 0, sizeof given);
+    if (nargs != 12)
+        return PyErr_Format(PyExc_TypeError, "batch_norm takes 12 arguments");
+    double momentum = PyFloat_AsDouble(args[8]), eps = PyFloat_AsDouble(args[9]);
+    Py_ssize_t inner = PyLong_AsSsize_t(args[10]);
+    long threads = PyLong_AsLong(args[11]);
+    if (PyErr_Occurred())
+        return NULL;
+    int done = take_all(given, args, 8, 3, 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4) && inner > 1;
+    Py_ssize_t channels = done ? count(&given[5]) : 1, size = done ? count(&given[0]) : 0, outer = channels ? size / (channels * inner) : 0;
+    done = done && size > 0 && outer * channels * inner == size && sized(given, 1, 7, channels) && sized(given, 7, 8, size);
+    CHANNEL_JOBS(batch_norm_all, .x = buffer(&given[0]), .w = buffer(&given[1]), .b = buffer(&given[2]), .dw = buffer(&given[3]),
+                 .db = buffer(&given[4]), .mean = buffer(&given[5]), .rstd = buffer(&given[6]), .out = buffer(&given[7]), .momentum = momentum,
+                 .eps = eps)
+    for (int i = 0; i < 8; i++)
+        drop(&given[i]);
+    return PyBool_FromLong(done);
+}
+
 static PyObject *py_pool(PyObject *self, PyObject *none) { return PyLong_FromVoidPtr((void *)parallel); }
 
 static PyMethodDef methods[] = {
@@ -420,6 +443,8 @@ static PyMethodDef methods[] = {
     {"topk", (PyCFunction)(void (*)(void))py_topk, METH_FASTCALL, "topk(source, values, places, n, k, largest, threads) -> bool"},
     {"channels", (PyCFunction)(void (*)(void))py_channels, METH_FASTCALL,
      "channels(what, arrays..., outer, channels, inner, threads) -> bool"},
+    {"batch_norm", (PyCFunction)(void (*)(void))py_batch_norm, METH_FASTCALL,
+     "batch_norm(x, weight, bias, running mean, running variance, mean, rstd, out, momentum, eps, inner, threads) -> bool"},
     {NULL, NULL, 0, NULL},
 };
 

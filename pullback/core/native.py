@@ -144,6 +144,22 @@ def standardize_backward(g, x, axes: tuple, mean, rstd, weight, want_x: bool = T
     return out, along, total
 
 
+def batch_norm(x, weight, bias, running_mean, running_var, momentum: float, eps: float):
+    """(x standardized for each channel, which is the second axis, scaled and shifted; means; inverse deviations); running statistics move."""
+    given = (weight, bias, running_mean, running_var)
+    inner = math.prod(x.shape[2:])
+    if (
+        x.ndim < 2
+        or inner < 2
+        or not applies(x)
+        or any(p is not None and (not applies(p) or p.dtype != x.dtype) for p in given)
+    ):
+        return None
+    out, mean, rstd = (np.empty(shape, x.dtype) for shape in (x.shape, x.shape[1], x.shape[1]))
+    done = _native.batch_norm(x, *given, mean, rstd, out, momentum, eps, inner, _threads(x))
+    return (out, mean, rstd) if done else None
+
+
 def topk(rows, k: int, largest: bool):
     """The k first of each row in order, and their places, the earlier first among equals; for few of many."""
     if not applies(rows) or not 0 < k <= 64:

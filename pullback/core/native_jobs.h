@@ -6,7 +6,7 @@ typedef struct {
     Py_ssize_t outer, n, inner, step;
     int64_t *places;
     int kind;
-    double eps;
+    double eps, momentum;
 } N(Job);
 
 static void N(softmax_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
@@ -83,6 +83,17 @@ static void N(gradient_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
     N(channel_gradient)(j->g, j->x, j->out, j->mean, j->rstd, j->w, j->db, j->dw, (double)j->outer * j->inner, j->n, j->inner, first, last);
 }
 
+static void N(channel_backward_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(channel_backward)(j->g, j->x, j->out, j->mean, j->rstd, j->w, j->db, j->dw, j->outer, j->n, j->inner, first, last);
+}
+
+/* dw and db are the running statistics */
+static void N(batch_norm_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(batch_norm)(j->x, j->out, j->w, j->b, j->dw, j->db, j->mean, j->rstd, j->momentum, j->eps, j->outer, j->n, j->inner, first, last);
+}
+
 static Py_ssize_t N(channel_step)(const N(Job) *j) { return j->inner > 1 ? rows_of(j->outer * j->inner) : COLUMNS; }
 
 static void N(moments_all)(N(Job) *j, int threads) { share(N(moments_part), j, j->n, N(channel_step)(j), threads); }
@@ -92,8 +103,20 @@ static void N(scale_all)(N(Job) *j, int threads) {
     share(N(scale_part), j, rows ? j->outer * j->n : j->outer, rows_of(rows ? j->inner : j->n), threads);
 }
 
+/* How many channels a thread takes at a time: some for each, however small they are. */
+static Py_ssize_t N(few_channels)(const N(Job) *j) {
+    Py_ssize_t most = rows_of(j->outer * j->inner), few = (j->n + 7) / 8;
+    return few < most ? few : most;
+}
+
+static void N(batch_norm_all)(N(Job) *j, int threads) { share(N(batch_norm_part), j, j->n, N(few_channels)(j), threads); }
+
 static void N(channels_backward_all)(N(Job) *j, int threads) {
     int rows = j->inner > 1;
+    if (rows && j->out) {
+        share(N(channel_backward_part), j, j->n, N(few_channels)(j), threads);
+        return;
+    }
     share(N(sums_part), j, j->n, N(channel_step)(j), threads);
     if (j->out)
         share(N(gradient_part), j, rows ? j->outer * j->n : j->outer, rows_of(rows ? j->inner : j->n), threads);

@@ -54,7 +54,7 @@ def names_of(op: Operator) -> dict:
         "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,)),
         "laid_out": laid_out, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None,
-        "FLOATS": FLOATS, "HALVES": dtypes.reduced_precision, "WORKING": np.dtype(np.float32),
+        "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "WORKING": np.dtype(np.float32),
     }  # fmt: skip
     for name, other in declared.overloads.items():
         chosen, output = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
@@ -158,9 +158,10 @@ def _binary_lines(call: Call, x: str, y: str) -> list[str]:
 
 
 def _number_fits(call: Call, y: str) -> str:
-    """The condition that a Python number may be rounded to the dtype before the ufunc sees it."""
+    """The condition that a Python number may be rounded to the dtype before the ufunc sees it; one that all integers hold is one of them."""
     floating = "d in FLOATS" if y in call.op.declared.wide else "d.category == 2"
-    return f"{floating} and ({y}.__class__ is float or {y}.__class__ is int)"
+    number = f"{floating} and ({y}.__class__ is float or {y}.__class__ is int)"
+    return f"({number} or {y}.__class__ is int and d in WHOLE and 0 <= {y} < 128)"
 
 
 def _takes_number(op: Operator, name: str) -> bool:
@@ -227,7 +228,7 @@ class AnyKernelCase(KernelCase):
     def names(self, op: Operator) -> dict:
         result = op.declared.result
         return super().names(op) | {
-            "RESULT_NUMPY": result.numpy if isinstance(result, dtype) else None, "WHOLE": WHOLE,
+            "RESULT_NUMPY": result.numpy if isinstance(result, dtype) else None,
         }  # fmt: skip
 
 

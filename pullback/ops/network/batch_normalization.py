@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...core import dtype as dtypes
+from ...core import native
 from ...core.arrays import assign, copy_over
 from ...core.geometry import channels_last_strides, is_channels_last_contiguous, is_contiguous, wrap_dim
 from ...core.modes import AUTOCAST, FORWARD, GRAD, ambient
@@ -23,6 +26,7 @@ from ..system.operator import Spec
 from ..system.overloads import overloaded
 from ..system.precision import rounded, wide
 from ..system.record import refuse_gradients
+from . import batch_shortcuts as shortcuts
 from . import normalization_kernels as kernels
 from .normalization import check_mixed, kept_dtype, second_order, statistics_dtype, sum_dims
 from .normalization_lowering import lower_batch_norm, lower_batch_norm_backward
@@ -77,6 +81,10 @@ def _batch_norm(xp, x, weight, bias, running_mean, running_var, training, moment
     kept = statistics_dtype(x, weight, bias, running_mean, running_var)
     if x.ndim < 2:  # no channels: nothing to do
         return x.copy(), xp.empty(0, kept), xp.empty(0, kept)
+    if training and xp is np:
+        found = native.batch_norm(x, weight, bias, running_mean, running_var, momentum, eps)
+        if found is not None:
+            return found
     wide_x = wide(xp, x)
     if training:
         mean, rstd = _train(xp, wide_x, running_mean, running_var, momentum, eps)
@@ -101,6 +109,9 @@ def _batch_vjp(g, input, weight, running_mean, running_var, out1, out2, training
         return g, None, None
     if training:  # running statistics have no part in it
         running_mean = running_var = None
+        found = shortcuts.backward(g, input, weight, out1, out2, mask)
+        if found is not None:
+            return found
     return batch_norm_backward(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask)
 
 
@@ -369,6 +380,13 @@ def functional_batch_norm(
 ):
     """Standardisation of each channel over the batch, or by running statistics."""
     if training:
+        t = (
+            shortcuts.batch_norm(input, running_mean, running_var, weight, bias, momentum, eps)
+            if training is True
+            else None
+        )
+        if t is not None:
+            return t
         _check_more_than_one(input.shape)
     return batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 

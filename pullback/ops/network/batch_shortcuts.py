@@ -1,0 +1,59 @@
+"""The plain cases of batch norm in training and of its gradient, computed without the general path.
+
+Each function takes the arguments of a call and gives the result, or None where something listens, dtypes differ, memory is not row-major or
+there is no kernel in C: then the general path decides, and raises what there is to raise.
+"""
+
+from __future__ import annotations
+
+from ...core import native
+from ...core.modes import ambient
+from ...core.tensor import PLAIN, Tensor, wrap
+from ..eager.functions import bypassing
+from ..system.operator import registry
+
+
+def _all_plain(*tensors: Tensor | None) -> bool:
+    """Whether nothing is special about tensors, and they are of one dtype; None among them does not count."""
+    dtype = tensors[0].dtype if tensors[0].__class__ in PLAIN else None  # type: ignore[union-attr]
+    for t in tensors:
+        if t is not None and (t.__class__ not in PLAIN or t._keys or t.dtype is not dtype):
+            return False
+    return True
+
+
+def _array(t: Tensor | None):
+    return None if t is None else t._array
+
+
+@bypassing("batch_norm.default", "native_batch_norm.default")
+def batch_norm(x, running_mean, running_var, weight, bias, momentum, eps) -> Tensor | None:
+    """Batch norm by the statistics of the batch, which move the running ones."""
+    if ambient.mode >= 2 or momentum.__class__ is not float or eps.__class__ is not float:
+        return None
+    if not _all_plain(x, running_mean, running_var, weight, bias):
+        return None
+    for running in (running_mean, running_var):
+        if running is not None and running._autograd is not None:
+            return None
+    given = [_array(t) for t in (weight, bias, running_mean, running_var)]
+    found = native.batch_norm(x._array, *given, momentum, eps)
+    if found is None:
+        return None
+    t = wrap(found[0], x.dtype)
+    if ambient.mode and any(p is not None and p._autograd is not None for p in (x, weight, bias)):
+        results = (t, wrap(found[1], x.dtype), wrap(found[2], x.dtype))
+        arguments = (x, weight, bias, running_mean, running_var, True, momentum, eps)
+        registry["native_batch_norm.default"].record(results, *arguments)
+    return t
+
+
+@bypassing("native_batch_norm_backward.default")
+def backward(g, x, weight, mean, rstd, mask: tuple) -> tuple | None:
+    """The gradients of input, weight and bias, where batch statistics were used and nothing is recorded."""
+    if ambient.mode or not _all_plain(g, x, weight, mean, rstd) or x._array.ndim < 2:
+        return None
+    axes = (0, *range(2, x._array.ndim))
+    arrays = [_array(t) for t in (mean, rstd, weight)]
+    found = native.standardize_backward(g._array, x._array, axes, *arrays, want_x=mask[0])
+    return None if found is None else tuple([wrap(a, x.dtype) if m else None for a, m in zip(found, mask, strict=True)])
