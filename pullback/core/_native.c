@@ -370,14 +370,15 @@ static int sized(const Array *given, int first, int last, Py_ssize_t n) {
 
 /* channels(what, arrays..., outer, channels, inner, threads): for x as (outer, channels, inner),
  *   "moments", x, mean, variance                                 writes mean and variance
+ *   "sums", x, sum                                               writes sum
  *   "scale", x, mean, scale, shift or None, out                  writes out
  *   "backward", g, x, mean, rstd, weight or None, sum, along, out or None   writes the last three */
 static PyObject *py_channels(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array given[8];
     memset(given, 0, sizeof given);
-    const char *what = nargs >= 8 ? PyUnicode_AsUTF8(args[0]) : NULL;
+    const char *what = nargs >= 7 ? PyUnicode_AsUTF8(args[0]) : NULL;
     if (!what)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "channels takes at least 8 arguments");
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "channels takes at least 7 arguments");
     int n = (int)nargs - 5, done = 0;
     Py_ssize_t outer = PyLong_AsSsize_t(args[nargs - 4]), channels = PyLong_AsSsize_t(args[nargs - 3]),
                inner = PyLong_AsSsize_t(args[nargs - 2]), size = outer * channels * inner;
@@ -387,6 +388,9 @@ static PyObject *py_channels(PyObject *self, PyObject *const *args, Py_ssize_t n
     if (!strcmp(what, "moments") && n == 3) {
         done = take_all(given, args + 1, 3, 1, 0) && sized(given, 0, 1, size) && sized(given, 1, 3, channels);
         CHANNEL_JOBS(moments_all, .x = buffer(&given[0]), .mean = buffer(&given[1]), .rstd = buffer(&given[2]))
+    } else if (!strcmp(what, "sums") && n == 2) {
+        done = take_all(given, args + 1, 2, 1, 0) && sized(given, 0, 1, size) && sized(given, 1, 2, channels);
+        CHANNEL_JOBS(totals_all, .x = buffer(&given[0]), .out = buffer(&given[1]))
     } else if (!strcmp(what, "scale") && n == 5) {
         done = take_all(given, args + 1, 5, 4, 1 << 3) && sized(given, 0, 1, size) && sized(given, 1, 4, channels) && sized(given, 4, 5, size);
         CHANNEL_JOBS(scale_all, .x = buffer(&given[0]), .mean = buffer(&given[1]), .w = buffer(&given[2]), .b = buffer(&given[3]),

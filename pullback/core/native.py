@@ -144,6 +144,15 @@ def standardize_backward(g, x, axes: tuple, mean, rstd, weight, want_x: bool = T
     return out, along, total
 
 
+def channel_sums(x):
+    """The sum over all axes but the second."""
+    if x.ndim < 2 or not applies(x):
+        return None
+    out = np.empty(x.shape[1], x.dtype)
+    _native.channels("sums", x, out, x.shape[0], x.shape[1], math.prod(x.shape[2:]), _threads(x))
+    return out
+
+
 def batch_norm(x, weight, bias, running_mean, running_var, momentum: float, eps: float):
     """(x standardized for each channel, which is the second axis, scaled and shifted; means; inverse deviations); running statistics move."""
     given = (weight, bias, running_mean, running_var)

@@ -67,6 +67,14 @@ CLONES static void N(channel_moments)(const T *x, T *mean, T *variance, Py_ssize
     }
 }
 
+CLONES static void N(channel_totals)(const T *x, T *sum, Py_ssize_t outer, Py_ssize_t channels, Py_ssize_t inner, Py_ssize_t first,
+                                     Py_ssize_t last) {
+    for (Py_ssize_t c = first; inner > 1 && c < last; c++)
+        sum[c] = (T)N(sum_channel)(outer, inner, channels * inner, x + c * inner);
+    for (Py_ssize_t c = first; inner == 1 && c < last; c += COLUMNS)
+        N(sum_columns)(x + c, sum + c, outer, channels, last - c < COLUMNS ? last - c : COLUMNS, 1);
+}
+
 /* (x - mean) scale + shift, in rows of one channel each, or of all channels where inner is 1 */
 CLONES static void N(channel_scale)(const T *restrict x, T *restrict out, const T *restrict mean, const T *restrict scale,
                                     const T *restrict shift, Py_ssize_t channels, Py_ssize_t inner, Py_ssize_t first, Py_ssize_t last) {

@@ -132,6 +132,39 @@ INLINE void N(copy)(T *to, const T *from, i64 n) {
         *(N(Vector) *)(to + q) = *(const N(Vector) *)(from + q);
 }
 
+/* Every other number. */
+INLINE void N(copy_apart)(T *to, const T *from, i64 n) {
+    N(Bits) even;
+    for (int q = 0; q < WIDTH; q++)
+        even[q] = 2 * q;
+    for (i64 q = 0; q < n; q += WIDTH) {
+        const N(Vector) a = *(const N(Vector) *)(from + 2 * q), b = *(const N(Vector) *)(from + 2 * q + WIDTH);
+#ifdef __clang__
+        for (int k = 0; k < WIDTH; k++)
+            to[q + k] = 2 * k < WIDTH ? a[2 * k] : b[2 * k - WIDTH];
+#else
+        *(N(Vector) *)(to + q) = __builtin_shuffle(a, b, even);
+#endif
+    }
+}
+
+/* One row under a stride of two: even columns, then odd ones. */
+INLINE void N(fill_pairs)(const Gather *j, const Part *p, const N(Box) *box, const T *from, T *to) {
+    const i64 width = box->phase;
+    for (i64 r = 0; r < 2; r++, to += width) {
+        if (!(p->phases >> r & 1))
+            continue;
+        i64 x = box->from[2] + r, low = least(x < 0 ? (1 - x) / 2 : 0, width), high = most(low, least(j->size[2] > x ? (j->size[2] - x + 1) / 2 : 0, width));
+        N(zeros)(to, low);
+        if (from + x + 2 * (high + WIDTH) <= X(source) + j->reach)
+            N(copy_apart)(to + low, from + x + 2 * low, high - low);
+        else
+            for (i64 q = low; q < high; q++)
+                to[q] = from[x + 2 * q];
+        N(zeros)(to + high, width - high);
+    }
+}
+
 /* One row: zeros, numbers of the source, zeros; columns by their remainders. */
 INLINE void N(fill_row)(const Gather *j, const Part *p, const N(Box) *box, const T *from, T *to) {
     i64 s = j->stride[2], step = j->step[4] * s;
@@ -144,6 +177,10 @@ INLINE void N(fill_row)(const Gather *j, const Part *p, const N(Box) *box, const
             for (i64 q = low; q < high; q++)
                 to[q] = from[x + q];
         N(zeros)(to + high, width - high);
+        return;
+    }
+    if (step == 2 && s == 2) {
+        N(fill_pairs)(j, p, box, from, to);
         return;
     }
     for (i64 r = 0; r < s; r++, to += box->phase) {

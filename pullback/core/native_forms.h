@@ -7,7 +7,9 @@
 #define DEPTH 256      /* terms of a sum between two looks at its result */
 #define PANELS 5       /* of a block of places */
 #define PANEL_ROOM (1 << 20) /* bytes of panels that are worked on together, unless one is more */
+#define WEIGHTS_NEAR (4 << 20) /* bytes of weights that threads read again and again */
 #define ROWS_AT_MOST 256 /* of a task */
+#define ROWS_AT_LEAST 64 /* where threads share them: what is read is laid out for each */
 #define FEW 4          /* rows of a group for which panels do not pay */
 #define DIRECT_PLACES 1024 /* of a block, where there are no panels */
 #define DIRECT_CHANNELS 16 /* worked on together there */
@@ -117,8 +119,21 @@ static i64 least(i64 a, i64 b) { return a < b ? a : b; }
 static i64 most(i64 a, i64 b) { return a > b ? a : b; }
 static i64 parts_of(i64 n, i64 each) { return (n + each - 1) / each; }
 
+/* How many whole images of some places make a block, at most some: so many that threads end at the same time, as far as vectors are full. */
+static i64 images_together(i64 images, i64 area, i64 limit, i64 vector, long threads) {
+    i64 best = parts_of(images, parts_of(images, limit)), least_time = 0;
+    for (i64 each = best; each > 0 && threads > 1; each--) {
+        i64 time = parts_of(parts_of(images, each), threads) * (parts_of(each * area, vector) + 1);
+        if (each == best || time < least_time) {
+            least_time = time;
+            best = each;
+        }
+    }
+    return best;
+}
+
 /* Blocks of about as many places, none of more than some. */
-static void cut_places(const Gather *j, Part *p, i64 limit, i64 multiple) {
+static void cut_places(const Gather *j, Part *p, i64 limit, i64 multiple, i64 vector, long threads) {
     i64 area = p->places[0] * p->places[1] * p->places[2];
     if (area > limit) {
         i64 pieces = parts_of(area, limit);
@@ -128,7 +143,7 @@ static void cut_places(const Gather *j, Part *p, i64 limit, i64 multiple) {
         return;
     }
     p->piece = 0;
-    p->images = parts_of(j->images, parts_of(j->images, most(1, limit / area)));
+    p->images = images_together(j->images, area, most(1, limit / area), vector, threads);
     p->blocks = parts_of(j->images, p->images);
 }
 
@@ -310,9 +325,12 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
     j->split = least(j->rows, ROWS_AT_MOST);
     i64 places = least(limit, j->images * j->part->places[0] * j->part->places[1] * j->part->places[2]);
     j->shared = j->parts > 1 && j->parts * j->split * places * itemsize <= PANEL_ROOM && same_box(j) ? j->parts : 1;
+    /* Threads share places: what a block reads is laid out once. Where there are more weights than are kept near, they share rows. */
+    int by_rows = what == TO_WEIGHT || (j->rows >= 2 * ROWS_AT_LEAST && j->rows * j->inner * deepest * itemsize > WEIGHTS_NEAR);
     for (i64 k = 0; k < j->parts; k++) {
+        i64 width = j->part[k].places[2];
         find_phases(j, &j->part[k]);
-        cut_places(j, &j->part[k], limit, j->direct && j->part[k].places[2] <= limit ? j->part[k].places[2] : panel / 3);
+        cut_places(j, &j->part[k], limit, j->direct && width <= limit ? width : panel / 3, panel / 3, by_rows ? 1 : threads);
         blocks += k < j->parts / j->shared ? j->part[k].blocks : 0;
     }
     if (what == TO_WEIGHT) {
@@ -320,7 +338,7 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
         j->columns = parts_of(parts_of(channels * taps, pieces), panel) * panel;
         blocks = parts_of(channels * taps, j->columns);
     }
-    while (threads > 1 && blocks * j->groups * parts_of(j->rows, j->split) < 3 * threads && j->split > 16)
+    while (blocks * j->groups * parts_of(j->rows, j->split) < threads && j->split >= 2 * ROWS_AT_LEAST)
         j->split = parts_of(j->split, 16) * 8;
     j->tasks = blocks * j->groups * parts_of(j->rows, j->split);
     return 1;

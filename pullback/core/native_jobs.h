@@ -68,6 +68,11 @@ static void N(moments_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
     N(channel_moments)(j->x, j->mean, j->rstd, j->outer, j->n, j->inner, first, last);
 }
 
+static void N(totals_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(channel_totals)(j->x, j->out, j->outer, j->n, j->inner, first, last);
+}
+
 static void N(scale_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
     N(Job) *j = data;
     N(channel_scale)(j->x, j->out, j->mean, j->w, j->b, j->n, j->inner, first, last);
@@ -97,6 +102,8 @@ static void N(batch_norm_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
 static Py_ssize_t N(channel_step)(const N(Job) *j) { return j->inner > 1 ? rows_of(j->outer * j->inner) : COLUMNS; }
 
 static void N(moments_all)(N(Job) *j, int threads) { share(N(moments_part), j, j->n, N(channel_step)(j), threads); }
+
+static void N(totals_all)(N(Job) *j, int threads) { share(N(totals_part), j, j->n, N(channel_step)(j), threads); }
 
 static void N(scale_all)(N(Job) *j, int threads) {
     int rows = j->inner > 1;

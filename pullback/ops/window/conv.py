@@ -11,6 +11,9 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+
+from ...core import native
 from ...core.geometry import channels_last_strides
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
@@ -58,7 +61,8 @@ def _convolution_backward(xp: Any, g: Array, x: Array, w: Array, bias_sizes, *re
     gx = gw = gb = None
     if want_x and transposed:
         gx = kernels.convolution(xp, g, _conj(xp, w), None, *shared, like=(x, w))
-        gx = gx[(..., *(slice(n) for n in x.shape[2:]))]  # output padding can make room for more positions
+        if gx.shape != x.shape:  # output padding can make room for more positions
+            gx = gx[(..., *(slice(n) for n in x.shape[2:]))]
     elif want_x:
         gx = kernels.convolution_input(xp, g, _conj(xp, w), x.shape[2:], *shared, like=(x, w))
     if want_w:
@@ -66,7 +70,9 @@ def _convolution_backward(xp: Any, g: Array, x: Array, w: Array, bias_sizes, *re
         gw = kernels.convolution_weight(xp, near, far, w.shape[2:], *shared)
     if want_b:
         axes = (0, *range(2, g.ndim))
-        gb = narrow_to(widen(g).sum(axes), g.dtype)
+        wide = widen(g)
+        sums = native.channel_sums(wide) if xp is np else None
+        gb = narrow_to(wide.sum(axes) if sums is None else sums, g.dtype)
     return gx, gw, gb
 
 
@@ -91,6 +97,9 @@ def _convolution_vjp(
 ):  # fmt: skip
     sizes = tuple(bias_shape) or None
     attributes = (stride, padding, dilation, transposed, output_padding, groups)
+    found = shortcuts.convolution_backward(g, input, weight, attributes, mask)
+    if found is not None:
+        return found
     return dispatch(convolution_backward, (g, input, weight, sizes, *attributes, tuple(mask)))
 
 
@@ -316,6 +325,9 @@ def _declare_conv_transpose(spatial: int) -> None:
         return _batched(name, input, spatial, lambda x: dispatch(convolution, (x, *rest)))
 
     def public(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        t = shortcuts.convolution(input, weight, bias, stride, padding, dilation, groups, output_padding)
+        if t is not None:
+            return t
         return op(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
     public.__name__ = name

@@ -12,12 +12,14 @@ from math import prod
 
 import numpy as np
 
+from ...core.device import cpu
 from ...core.modes import ambient
 from ...core.records import Record
 from ...core.tensor import PLAIN, Tensor, wrap
 from ...core.threads import thread_count
 from ...runtime import network
 from ..eager.functions import bypassing
+from ..family.base import wrap_array
 from ..system.operator import registry
 from . import conv_shape, pool_shape
 
@@ -40,14 +42,17 @@ def _ints(value):
 
 
 @lru_cache(REMEMBERED)
-def _plan(x: tuple, w: tuple, bias: tuple | None, stride, padding, dilation, groups: int) -> Convolution | None:
+def _plan(x: tuple, w: tuple, bias: tuple | None, stride, padding, dilation, groups: int, extra) -> Convolution | None:
+    """`extra` is the output padding of a transposed convolution; None where it is none."""
     axes = len(w) - 2
     if len(x) != len(w) or not prod(x) or not prod(w):
         return None
-    given = [(v,) * axes if v.__class__ is int else v for v in (stride, padding, dilation)]
-    if groups.__class__ is not int or any(len(v) != axes or any(n.__class__ is not int for n in v) for v in given):
+    *given, added = ((v,) * axes if v.__class__ is int else v for v in (stride, padding, dilation, extra or 0))
+    if groups.__class__ is not int or any(
+        len(v) != axes or any(n.__class__ is not int for n in v) for v in (*given, added)
+    ):
         return None
-    attributes = (*given, False, (0,) * axes, groups)
+    attributes = (*given, extra is not None, added, groups)
     try:
         shape = conv_shape.conv_shape(x, w, bias, *attributes)
     except RuntimeError:
@@ -55,34 +60,36 @@ def _plan(x: tuple, w: tuple, bias: tuple | None, stride, padding, dilation, gro
     return Convolution(attributes, shape, network.triples(*given))
 
 
+def _are_plain(*tensors: Tensor | None) -> bool:
+    """Whether nothing is special about tensors, and they are of one dtype; None among them does not count."""
+    dtype = tensors[0].dtype if tensors[0].__class__ in PLAIN else None  # type: ignore[union-attr]
+    for t in tensors:
+        if t is not None and (t.__class__ not in PLAIN or t._keys or t.dtype is not dtype):
+            return False
+    return True
+
+
 @bypassing("convolution.default")
-def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
-    """A convolution."""
-    if (
-        ambient.mode >= 2
-        or x.__class__ not in PLAIN
-        or w.__class__ not in PLAIN
-        or x._keys
-        or w._keys
-        or x.dtype is not w.dtype
-    ):
-        return None
-    if bias is not None and (bias.__class__ not in PLAIN or bias._keys or bias.dtype is not x.dtype):
+def convolution(x, w, bias, stride, padding, dilation, groups, extra=None) -> Tensor | None:
+    """A convolution; with `extra`, its output padding, a transposed one."""
+    if ambient.mode >= 2 or not _are_plain(x, w, bias):
         return None
     a, f = x._array, w._array
     if f.ndim not in (3, 4, 5) or a.dtype not in network.FLOATS:
         return None
     kernels = network.kernels()
     key = (_ints(stride), _ints(padding), _ints(dilation))
-    if kernels is None or None in key:
+    added = None if extra is None else _ints(extra)
+    if kernels is None or None in key or added is None and extra is not None:
         return None
-    plan = _plan(a.shape, f.shape, None if bias is None else bias._array.shape, *key, groups)
+    plan = _plan(a.shape, f.shape, None if bias is None else bias._array.shape, *key, groups, added)
     if plan is None:
         return None
     y = network.room(plan.shape, a.dtype, (a, f))
-    images = [network.spatial(m) for m in (a, f, y)]
+    images = [network.spatial(m) for m in ((a, f, y) if extra is None else (y, f, a))]
     shift = None if bias is None else bias._array
-    if not kernels.convolve(network.FORWARD, *images, shift, plan.numbers, groups, thread_count()):
+    what = network.FORWARD if extra is None else network.TO_INPUT
+    if not kernels.convolve(what, *images, shift, plan.numbers, groups, thread_count()):
         return None
     t = wrap(y, x.dtype)
     if ambient.mode and (
@@ -90,6 +97,17 @@ def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
     ):
         return registry["convolution.default"].record(t, x, w, bias, *plan.attributes)
     return t
+
+
+@bypassing("convolution_backward.default")
+def convolution_backward(g, x, w, attributes: tuple, mask: tuple) -> tuple | None:
+    """Its gradients, where nothing is recorded."""
+    if ambient.mode or not _are_plain(g, x, w) or not x._array.flags.c_contiguous or not w._array.flags.c_contiguous:
+        return None
+    if x._array.dtype not in network.FLOATS:
+        return None
+    results = registry["convolution_backward.default"].kernel(np, g._array, x._array, w._array, None, *attributes, mask)
+    return tuple([wrap_array(r, cpu) for r in results])
 
 
 @lru_cache(REMEMBERED)
