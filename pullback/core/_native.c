@@ -23,7 +23,8 @@
 #define COLUMNS 256  /* columns that are worked on together */
 #define ROWS 64      /* rows of them that are added before going into the double totals */
 #define QUIET 16384  /* elements from which on the GIL is released */
-#define CHUNK 65536  /* elements that a thread takes at a time */
+#define CHUNK 16384  /* elements that a thread takes at a time */
+#define PART 65536   /* elements of one long row that are reduced by themselves: what it comes to depends on it */
 
 enum { SUM, MAX, MIN, MEAN };
 

@@ -44,8 +44,11 @@ def on_device():
     return cuda_rows
 
 
+SHARED = LARGE // 4  # elements of rows that several passes go over, which are worth a thread
+
+
 def _threads(a) -> int:
-    return thread_count() if a.size >= LARGE else 1
+    return thread_count() if a.size >= SHARED else 1
 
 
 def softmax(a, axis: int, logarithm: bool = False):

@@ -143,7 +143,7 @@ static void N(softmax_all)(N(Job) *j, int threads) { share(N(softmax_part), j, j
 static void N(layer_norm_all)(N(Job) *j, int threads) { share(N(layer_norm_part), j, j->outer, rows_of(j->n), threads); }
 
 static void N(reduce_all)(N(Job) *j, int threads) {
-    Py_ssize_t step = rows_of(j->inner), parts = (j->n + step - 1) / step;
+    Py_ssize_t step = j->inner >= PART ? 1 : PART / (j->inner > 0 ? j->inner : 1), parts = (j->n + step - 1) / step;
     T *results = j->outer == 1 && parts > 1 ? malloc(sizeof(T) * parts * j->inner) : NULL;
     if (!results) {
         share(N(reduce_part), j, j->outer, rows_of(j->n * j->inner), threads);

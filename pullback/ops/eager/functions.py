@@ -18,8 +18,10 @@ from typing import Union
 
 from ...core.errors import no_memory
 from ...core.source import run_source
+from ...core.tensor import PLAIN
 
 __all__ = [
+    "all_plain",
     "ANY",
     "bypassing",
     "choose",
@@ -168,6 +170,15 @@ def choose(function: Callable[[bool], None], *keys: str) -> None:
     entry = Choice(function, keys)
     _entries.append(entry)
     entry.refresh()
+
+
+def all_plain(*tensors) -> bool:
+    """Whether nothing is special about tensors, and they are of one dtype; None among them does not count, but for the first."""
+    dtype = tensors[0].dtype if tensors[0].__class__ in PLAIN else None
+    for t in tensors:
+        if t is not None and (t.__class__ not in PLAIN or t._keys or t.dtype is not dtype):
+            return False
+    return True
 
 
 def bypassing(*keys: str, otherwise: Callable = _nothing):

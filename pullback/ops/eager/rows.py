@@ -42,7 +42,7 @@ def _absent(*args) -> bool:
 
 
 _NAMES = {
-    "LIMIT": 1 << 62 if native.available else LARGE, "threads": thread_count, "empty": np.empty,
+    "SHARED": native.SHARED, "LIMIT": 1 << 62 if native.available else LARGE, "threads": thread_count, "empty": np.empty,
     "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap,
     "reduce": getattr(native._native, "reduce", _numpy_reduce),
     "reduce_dim": getattr(native._native, "reduce", _absent),
@@ -51,6 +51,7 @@ _NAMES = {
 }  # fmt: skip
 _FLOAT = "(d is float32 or d is float64)"
 _THREADS = "1 if {} < LARGE else threads()"
+_ROW_THREADS = "1 if a.size < SHARED else threads()"
 
 
 def _source(head: str, plain: list[str], tail: str) -> str:
@@ -124,7 +125,7 @@ def _or_overridden(body: Callable) -> Callable:
 
 def _softmax_lines() -> list[str]:
     plain = is_plain(["input"], "dim.__class__ is int", "not args", "not kwargs")
-    run = f"if rows_softmax(a, r, LOGARITHM, a.shape[dim], inner, {_THREADS.format('a.size')}):"
+    run = f"if rows_softmax(a, r, LOGARITHM, a.shape[dim], inner, {_ROW_THREADS}):"
     last = [
         "inner = 0",
         *block("if n and (dim == -1 or dim == n - 1):", "inner = 1"),
@@ -149,7 +150,7 @@ def _layer_norm_lines() -> list[str]:
         "not args and not kwargs",
     )
     wanted = "input._autograd is not None or weight is not None and weight._autograd is not None"
-    run = f"if rows_layer_norm(a, r, w, b, mean, rstd, eps, {_THREADS.format('a.size')}):"
+    run = f"if rows_layer_norm(a, r, w, b, mean, rstd, eps, {_ROW_THREADS}):"
     recorded = [
         "made = (make_tensor(r, d), wrap(mean, d), wrap(rstd, d))",
         "return op.record(made, input, tuple(normalized_shape), weight, bias, eps)[0]",

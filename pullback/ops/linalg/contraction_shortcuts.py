@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.modes import ambient
-from ...core.tensor import PLAIN, Tensor, view_of, wrap
+from ...core.tensor import Tensor, view_of, wrap
 from ...runtime.products import multiply
-from ..eager.functions import bypassing
+from ..eager.functions import all_plain, bypassing
 from ..eager.products import DIRECT
 from ..family.contraction import product
 from ..system.operator import registry
@@ -24,10 +24,7 @@ _WITHIN_MATMUL = tuple(
 
 
 def _plain(*tensors) -> bool:
-    dtype = tensors[0].dtype if tensors[0].__class__ in PLAIN else None
-    if dtype not in DIRECT or ambient.mode >= 2:
-        return False
-    return all(t.__class__ in PLAIN and not t._keys and t.dtype is dtype for t in tensors)
+    return ambient.mode < 2 and all_plain(*tensors) and tensors[0].dtype in DIRECT
 
 
 def _recorded(*tensors) -> bool:

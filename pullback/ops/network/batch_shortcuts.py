@@ -8,18 +8,9 @@ from __future__ import annotations
 
 from ...core import native
 from ...core.modes import ambient
-from ...core.tensor import PLAIN, Tensor, wrap
-from ..eager.functions import bypassing
+from ...core.tensor import Tensor, wrap
+from ..eager.functions import all_plain, bypassing
 from ..system.operator import registry
-
-
-def _all_plain(*tensors: Tensor | None) -> bool:
-    """Whether nothing is special about tensors, and they are of one dtype; None among them does not count."""
-    dtype = tensors[0].dtype if tensors[0].__class__ in PLAIN else None  # type: ignore[union-attr]
-    for t in tensors:
-        if t is not None and (t.__class__ not in PLAIN or t._keys or t.dtype is not dtype):
-            return False
-    return True
 
 
 def _array(t: Tensor | None):
@@ -31,7 +22,7 @@ def batch_norm(x, running_mean, running_var, weight, bias, momentum, eps) -> Ten
     """Batch norm by the statistics of the batch, which move the running ones."""
     if ambient.mode >= 2 or momentum.__class__ is not float or eps.__class__ is not float:
         return None
-    if not _all_plain(x, running_mean, running_var, weight, bias):
+    if not all_plain(x, running_mean, running_var, weight, bias):
         return None
     for running in (running_mean, running_var):
         if running is not None and running._autograd is not None:
@@ -51,7 +42,7 @@ def batch_norm(x, running_mean, running_var, weight, bias, momentum, eps) -> Ten
 @bypassing("native_batch_norm_backward.default")
 def backward(g, x, weight, mean, rstd, mask: tuple) -> tuple | None:
     """The gradients of input, weight and bias, where batch statistics were used and nothing is recorded."""
-    if ambient.mode or not _all_plain(g, x, weight, mean, rstd) or x._array.ndim < 2:
+    if ambient.mode or not all_plain(g, x, weight, mean, rstd) or x._array.ndim < 2:
         return None
     axes = (0, *range(2, x._array.ndim))
     arrays = [_array(t) for t in (mean, rstd, weight)]

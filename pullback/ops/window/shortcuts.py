@@ -18,7 +18,7 @@ from ...core.records import Record
 from ...core.tensor import PLAIN, Tensor, wrap
 from ...core.threads import thread_count
 from ...runtime import network
-from ..eager.functions import bypassing
+from ..eager.functions import all_plain, bypassing
 from ..family.base import wrap_array
 from ..system.operator import registry
 from . import conv_shape, pool_shape
@@ -60,19 +60,10 @@ def _plan(x: tuple, w: tuple, bias: tuple | None, stride, padding, dilation, gro
     return Convolution(attributes, shape, network.triples(*given))
 
 
-def _are_plain(*tensors: Tensor | None) -> bool:
-    """Whether nothing is special about tensors, and they are of one dtype; None among them does not count."""
-    dtype = tensors[0].dtype if tensors[0].__class__ in PLAIN else None  # type: ignore[union-attr]
-    for t in tensors:
-        if t is not None and (t.__class__ not in PLAIN or t._keys or t.dtype is not dtype):
-            return False
-    return True
-
-
 @bypassing("convolution.default")
 def convolution(x, w, bias, stride, padding, dilation, groups, extra=None) -> Tensor | None:
     """A convolution; with `extra`, its output padding, a transposed one."""
-    if ambient.mode >= 2 or not _are_plain(x, w, bias):
+    if ambient.mode >= 2 or not all_plain(x, w, bias):
         return None
     a, f = x._array, w._array
     if f.ndim not in (3, 4, 5) or a.dtype not in network.FLOATS:
@@ -102,7 +93,7 @@ def convolution(x, w, bias, stride, padding, dilation, groups, extra=None) -> Te
 @bypassing("convolution_backward.default")
 def convolution_backward(g, x, w, attributes: tuple, mask: tuple) -> tuple | None:
     """Its gradients, where nothing is recorded."""
-    if ambient.mode or not _are_plain(g, x, w) or not x._array.flags.c_contiguous or not w._array.flags.c_contiguous:
+    if ambient.mode or not all_plain(g, x, w) or not x._array.flags.c_contiguous or not w._array.flags.c_contiguous:
         return None
     if x._array.dtype not in network.FLOATS:
         return None
