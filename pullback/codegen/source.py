@@ -14,6 +14,7 @@ from ..core import dtype as dtypes
 from ..core.events import listeners
 from ..core.modes import process
 from ..ops.lowering.loops import Awaited, Buffer, Call, Convolved, Product, Routine, Sort, Started, Value
+from ..runtime import products
 from .describe import describe
 from .entry import Step, entry
 from .fuse import Kernel, group, inline
@@ -183,6 +184,12 @@ def matrix_of(v: Value) -> tuple[int, int]:
     return 1, max(t, rows, 1) if columns > 1 else max(rows, 1)
 
 
+def _in_one() -> bool:
+    """Whether threads may not share a product: how BLAS rounds depends on what it is given at once. Products of our own do not, which compute
+    all of them where results must not depend on threads."""
+    return strict() and not (process.deterministic and products.available)
+
+
 def _product(p: Product) -> Step:
     letter = "s" if p.target.dtype is dtypes.float32 else "d"
     (ta, lda), (tb, ldb), (tc, ldc) = (matrix_of(v) for v in (p.a, p.b, p.target))
@@ -196,13 +203,11 @@ def _product(p: Product) -> Step:
         if size > 1
     ]
     by_columns = n > m or n >= ENOUGH_COLUMNS
-    block = (
-        max(m, n) if strict() else min(BLOCK_OF_PRODUCT, max(m, n))
-    )  # how BLAS rounds depends on what it is given at once
-    blocks = -(-max(m, n) // block)
+    side, across = (n, m) if by_columns else (m, n)
+    block = side if _in_one() else min(BLOCK_OF_PRODUCT, side)
     flat = [ta, tb, m, n, k, lda, ldb, ldc, len(batch), int(by_columns), block, *[x for row in batch for x in row]]
-    count = math.prod(row[0] for row in batch) * blocks
-    grain = max(WORK_OF_PRODUCT // max(block * min(m, n) * k, 1), 1) if count > 1 else 0
+    count = math.prod(row[0] for row in batch) * -(-side // block)
+    grain = max(WORK_OF_PRODUCT // max(block * across * k, 1), 1) if count > 1 else 0
     return Step(f"{letter}_task", count, grain, [_at(v) for v in (p.a, p.b, p.target)], tuple(flat))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 
 import numpy as np
 import pytest
@@ -196,10 +197,11 @@ def test_what_is_not_ours_goes_to_the_array_library():
         products.multiply(np.ones((2, 3), "f"), np.ones((2, 3), "f"))
 
 
-def test_deterministic_products_are_the_same_compiled_and_by_any_number_of_threads():
+@pytest.mark.parametrize("m, n, k", [(3, 70, 500), (300, 290, 310), (700, 300, 100)])
+def test_deterministic_products_are_the_same_compiled_and_by_any_number_of_threads(m, n, k):
     torch.manual_seed(0)
-    x, w, b, threads = torch.randn(3, 500), torch.randn(70, 500), torch.randn(70), thread_count()
-    f = lambda x, w, b: (torch.nn.functional.linear(x, w, b), x @ w.t(), w @ x.t())
+    x, w, b, threads = torch.randn(m, k), torch.randn(n, k), torch.randn(n), thread_count()
+    f = lambda x, w, b: (torch.nn.functional.linear(x, w, b), x @ w.t(), w @ x.t(), torch.bmm(x[None], w.t()[None]))
     torch.use_deterministic_algorithms(True)
     try:
         want = f(x, w, b)
@@ -210,3 +212,17 @@ def test_deterministic_products_are_the_same_compiled_and_by_any_number_of_threa
     finally:
         torch.use_deterministic_algorithms(False)
         set_thread_count(threads)
+
+
+@pytest.mark.parametrize("m, n, k", [(700, 300, 100), (300, 700, 100), (64, 40, 30)])
+def test_blocks_of_compiled_products_are_computed_once(m, n, k):
+    """As many tasks as there are blocks of the side that is cut, in each of a batch."""
+    from pullback.codegen import source
+    from pullback.ops.lowering.loops import Buffer, Product, Value
+
+    def matrices(name, *shape):
+        return Value(Buffer(name, torch.float32, math.prod(shape)), shape)
+
+    step = source._product(Product(matrices("c", 2, m, n), matrices("a", 2, m, k), matrices("b", 2, k, n)))
+    by_columns, block = step.numbers[9:11]
+    assert step.range == 2 * -(-(n if by_columns else m) // block)
