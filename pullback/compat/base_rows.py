@@ -318,6 +318,8 @@ ROWS: dict[str, dict[str, str]] = {
         "_is_tangent": "pullback.joint.halves:is_tangent",
         "_has_tag_is_backward": "pullback.joint.halves:made_in_backward",
         "get_default_op_list": "pullback.joint.costs:get_default_op_list",
+        "is_sym_node": "pullback.joint.halves:is_number",
+        "_size_of": "pullback.joint.costs:bytes_of",
         "OpTypes": "pullback.joint.costs:OpTypes",
         "CheckpointPolicy": "pullback.core.checkpointing:CheckpointPolicy",
     },

@@ -195,10 +195,13 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._functorch.compilers": {
         **{name: f"pullback.joint.compilers:{name}" for name in (*_COMPILERS, "boxed_nop")},
         "default_decompositions": "pullback.compat.functorch_decompositions:default_decompositions",
+        "DebugInterpreter": "pullback.joint.checked_run:DebugInterpreter",
         "nop": f"{_AOT}:nop",
     },
     "torch.fx.experimental.proxy_tensor": {
         "make_fx": "pullback.capture.trace.make_fx:make_fx",
+        "get_isolated_graphmodule": "pullback.capture.trace.make_fx:get_isolated_graphmodule",
+        "DecompositionInterpreter": "pullback.capture.trace.decomposing:DecompositionInterpreter",
         "get_proxy_mode": "pullback.compat.private_names:get_proxy_mode",
         "maybe_disable_fake_tensor_mode": "pullback.capture.fake.mode:unset_fake_temporarily",
     },

@@ -48,7 +48,8 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._subclasses.fake_impls": {"get_fast_op_impls": "pullback.capture.fake.fast:get_fast_op_impls"},
     "torch._subclasses.functional_tensor": {
-        "CppFunctionalizeAPI": "pullback.joint.functional_tensors:CppFunctionalizeAPI"
+        name: f"pullback.joint.functional_tensors:{name}"
+        for name in ("CppFunctionalizeAPI", "FunctionalTensor", "FunctionalTensorMode")
     },
     "torch._guards": {
         "detect_fake_mode": "pullback.capture.fake.tracing_context:detect",

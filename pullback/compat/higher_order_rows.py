@@ -50,7 +50,10 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._higher_order_ops.map": _rows("map", "map", "map_impl", _fake_map="map"),
     "torch._higher_order_ops.associative_scan": _rows("associative_scan", "associative_scan", "associative_scan_op"),
     "torch._higher_order_ops.out_dtype": _rows("out_dtype", "out_dtype"),
-    "torch._higher_order_ops.effects": {"_register_effectful_op": "pullback.library.effects:register_effectful_op"},
+    "torch._higher_order_ops.effects": {
+        "_register_effectful_op": "pullback.library.effects:register_effectful_op",
+        "_EffectType": "pullback.library.effects:EffectType",
+    },
     "torch._library.effects": {"EffectType": "pullback.library.effects:EffectType"},
     "torch._higher_order_ops.schema": _rows("schema", "HopSchemaGenerator", HopSchema="CallSchema"),
     "torchgen": {"gen_schema_utils": "torchgen.gen_schema_utils:"},

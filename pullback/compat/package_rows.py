@@ -132,7 +132,8 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.distributed.elastic.utils": {},
     "torch.distributed.elastic.utils.distributed": {"get_free_port": f"{_TRAINING}:free_port"},
     "torch._inductor.decomposition": {
-        "register_decomposition": "pullback.export.decompositions:register_decomposition"
+        "register_decomposition": "pullback.export.decompositions:register_decomposition",
+        "decompositions": "pullback.export.decompositions:decomposition_table",
     },
     "torch.sparse._triton_ops_meta": {name: f"{_NAMES}:{name}_triton" for name in ("get_meta", "update", "minimize")},
     "torch.distributed._functional_collectives": {"AsyncCollectiveTensor": f"{_NAMES}:AsyncCollectiveTensor"},

@@ -32,6 +32,18 @@ def _core() -> dict[Any, Callable]:
     }
 
 
+def _silu(self: Any) -> Any:
+    narrow = self.dtype.is_floating_point and self.dtype.itemsize < 4
+    wide = self.float() if narrow else self
+    result = wide * wide.sigmoid()
+    return result.to(self.dtype) if narrow else result
+
+
+def _further() -> dict[Any, Callable]:
+    """Operators that can be said in others, but are not unless somebody asks."""
+    return {aten.silu.default: _silu}
+
+
 def compositions() -> dict[Any, Callable]:
     """All composite operators, with their bodies."""
     return {op: Composition(op) for op in registry.values() if op.body is not None and not op.schema.is_mutable}
@@ -76,7 +88,7 @@ class _Known(dict):
     def start(self) -> _Known:
         if not self.started:
             self.started = True
-            for key, rule in {**compositions(), **_core()}.items():
+            for key, rule in {**compositions(), **_further(), **_core()}.items():
                 self.setdefault(key, rule)
         return self
 

@@ -126,6 +126,11 @@ def without_duplicates(args: list) -> tuple[list, list[int]]:
     return unique, places
 
 
+SHARED_BY_SUBCLASS = """\
+Encountered aliased inputs that are mutated in the graph, but
+at least one input/output to the graph is a tensor subclass. This is not supported today: give the function a copy of one of them."""
+
+
 def compile_unique(f: Callable, args: list, using: Compilers) -> FlatCall:
     """As `compile_flat`, for arguments that are all different tensors."""
     try:
@@ -134,9 +139,7 @@ def compile_unique(f: Callable, args: list, using: Compilers) -> FlatCall:
         if any(args[i]._keys & FAKE for i in clash.inputs):  # fakes do not know what they are views of
             raise
         if any(is_wrapper(args[i]) for i in clash.inputs):
-            raise NotImplementedError(
-                "writing to memory that a tensor subclass shares with another input, or with itself, is not implemented"
-            ) from clash
+            raise RuntimeError(SHARED_BY_SUBCLASS) from clash
         return compile_over_bases(f, args, using, clash.inputs)
     if not config.debug_assert:
         return FlatCall(compiled, compiled)

@@ -65,8 +65,11 @@ def disable_functionalization() -> None:
     """Switch off what was switched on last."""
     if not _on.modes:
         return
-    mode, copies = _on.modes.pop()
-    mode.__exit__(None, None, None)
+    _finish(*_on.modes.pop())
+
+
+def _finish(mode: Marking, copies: CopiedViews | None) -> None:
+    Functionalization.__exit__(mode, None, None, None)
     written = [s.root for m in mode.memories if (s := m.__dict__.get("written", {}).get(mode)) is not None and s.writes]
     values = [current_value(mode, t) for t in written]
     if copies is not None:
@@ -124,6 +127,41 @@ def mirror_autograd(source: Tensor, target: Tensor) -> None:
     """Let a tensor want a gradient if another does."""
     if requires_grad(source) and not requires_grad(target):
         set_requires_grad(target, True)
+
+
+class FunctionalTensorMode(Marking):
+    """A block under functionalization; what is computed in it is functional."""
+
+    def __init__(self, pre_dispatch: bool = False, export: bool = False, _allow_token_discovery: bool = False):
+        if pre_dispatch:
+            raise NotImplementedError("FunctionalTensorMode: functionalization above autograd is not implemented")
+        super().__init__()
+        self.export = export
+
+    def __enter__(self):
+        result = super().__enter__()
+        _on.modes.append((self, None))
+        return result
+
+    def __exit__(self, *exc) -> None:
+        if _on.modes[-1][0] is not self:
+            raise RuntimeError("functionalization inside this block was not switched off")
+        _finish(*_on.modes.pop())
+
+
+class _FunctionalTensorMeta(type):
+    def __instancecheck__(cls, value) -> bool:
+        return is_functional(value)
+
+
+class FunctionalTensor(metaclass=_FunctionalTensorMeta):
+    """The class that functional tensors answer to: `isinstance(x, FunctionalTensor)`. They are ordinary tensors with a mark."""
+
+    @staticmethod
+    def to_functional(x: Tensor) -> Tensor:
+        result = to_functional(x)
+        mirror_autograd(x, result)
+        return result
 
 
 class CppFunctionalizeAPI:

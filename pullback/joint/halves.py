@@ -20,6 +20,7 @@ from .costs import is_random
 from .replay import Replay, Rewrite
 
 BACKWARD_TAG = "is_backward"
+FORWARD_TAG = "is_forward"
 
 
 def is_tangent(node: Node) -> bool:
@@ -145,6 +146,8 @@ def divide(halves: Halves, may_save: Callable[[Node], bool]) -> tuple[GraphModul
     bw_nodes = backward_order([n for n in halves.nodes if n in reached and n._op != "placeholder"], kept, again)
     fw = extract(halves.joint, halves.primals, fw_nodes, [*halves.fwd_outputs, *saved], replay.forward)
     bw = extract(halves.joint, [*saved, *halves.tangents], bw_nodes, halves.bwd_outputs, replay.backward)
+    for node in bw.graph.nodes:
+        node.meta["autograd_backward"] = True
     for node, taken in zip(saved, bw.graph.nodes, strict=False):
         taken.meta["saved"] = node._op != "placeholder"  # nobody but the backward has it: it may go after its last use
     return fw, bw
@@ -197,6 +200,7 @@ def extract(
             result[node].meta = dict(node.meta)
         else:
             result[node] = graph.node_copy(node, result.__getitem__)
+        result[node].meta.setdefault("partitioner_tag", FORWARD_TAG)
     end = graph.output(tuple([result[v] if isinstance(v, Node) else v for v in outputs]))
     end.meta = dict(joint.graph.output_node().meta)
     module = GraphModule(joint, graph)

@@ -37,6 +37,12 @@ got: {context} (type {type}), shape: {shape}.
 Your tensor subclass must implement __coerce_same_metadata_as_tangent__."""
 
 
+GUESSED_WRAPPER = """
+During the backward, we encountered a tensor subclass where we guessed its
+metadata incorrectly.
+Expected a {expected_type} tangent but got a plain Tensor."""
+
+
 @dataclass
 class Wrapping:
     """How the values that go in and out of compiled graphs are built."""
@@ -171,6 +177,8 @@ def agreeing(g: Tensor, expected: Layout | None) -> Tensor:
     result = None
     if coerce is not None:
         result = coerce(context) if type(g) is cls else coerce(context, cls)
+    if result is None and layout_of(g) is None:
+        raise RuntimeError(GUESSED_WRAPPER.format(expected_type=cls))
     if result is None or not same_kind(layout_of(result), expected):
         raise RuntimeError(GUESSED.format(
             expected_context=context, expected_type=cls, type=type(g), context=_context(g), shape=tuple(g.shape),

@@ -238,8 +238,9 @@ class JointTrace:
             return False
         now = parts_of(self.args[i])
         if [geometry(p) for p in before] != self.part_places[i] or len(now) != len(before):
-            raise NotImplementedError(
-                f"changing the shapes or the number of the parts of a {type(self.args[i]).__name__} in place is not implemented"
+            raise RuntimeError(
+                "Metadata mutations are currently not allowed on tensor subclasses: the function changes the shapes or the number of "
+                f"the parts of a {type(self.args[i]).__name__} in place"
             )
         states = [self.functional.state(p) for p in before]
         if any(p is not b for p, b in zip(now, before, strict=True)):

@@ -22,7 +22,7 @@ from ..capture.front.guard_filter import (  # noqa: F401
     skip_guard_on_inbuilt_nn_modules_unsafe,
 )
 from ..capture.front.stance import disabled, state
-from ..core import tree
+from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..graph.traceback import annotate
@@ -50,7 +50,9 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
             marks = {"_torchdynamo_disable": True, "_torchdynamo_disable_recursive": recursive, "_torchdynamo_disable_method": fn.__name__}  # fmt: skip
             with annotate(marks):
                 return fn(*args, **kwargs)
-        if ambient.captures:
+        if (
+            ambient.captures and ambient.mode & modes.CAPTURE
+        ):  # not in a class's own rule for an operator, which is no part of the program
             raise _compile.Unsupported(
                 f"it calls {fn.__name__}, for which compilation is disabled" + (f": {reason}" if reason else "")
             )

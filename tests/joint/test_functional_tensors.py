@@ -8,6 +8,8 @@ import pullback as torch
 from pullback.capture.trace.make_fx import make_fx
 from pullback.joint.functional_tensors import (
     CppFunctionalizeAPI,
+    FunctionalTensor,
+    FunctionalTensorMode,
     disable_functionalization,
     enable_functionalization,
     from_functional,
@@ -96,3 +98,16 @@ def test_values_at_the_borders():
     assert is_functional(inside[0]) and inside[1] == 3
     assert not is_functional(api.unwrap_tensors(inside)[0])
     assert torch.equal(api.functionalize(lambda x: x.clone().add_(1))(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_a_block():
+    x = torch.ones(2, requires_grad=True)
+    with FunctionalTensorMode():
+        f = FunctionalTensor.to_functional(x)
+        assert isinstance(f, FunctionalTensor) and f.requires_grad and not isinstance(x, FunctionalTensor)
+        y = f * 2
+        y.add_(1)
+        assert isinstance(y, FunctionalTensor) and from_functional(y).tolist() == [3, 3]
+    assert y.tolist() == [3, 3] and x.tolist() == [1, 1]
+    with pytest.raises(NotImplementedError, match="above autograd"):
+        FunctionalTensorMode(pre_dispatch=True)

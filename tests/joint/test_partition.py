@@ -489,3 +489,12 @@ def test_inputs_are_told_apart():
     assert [n.name for n in nodes if is_primal(n)] == ["primals_1", "primals_2"]
     assert [n.name for n in nodes if is_tangent(n)] == ["tangents_1"]
     assert not any(is_primal(n) or is_tangent(n) for n in nodes if n.op != "placeholder")
+
+
+@BOTH
+def test_nodes_know_their_pass(partition):
+    joint = trace_joint(lambda x: x.sin().cos().sum(), [torch.randn(4, requires_grad=True)], compilers(None))
+    forward, backward = partition(joint.module, [], num_fwd_outputs=1)
+    assert all(n.meta["partitioner_tag"] == "is_forward" for n in forward.graph.nodes if n.op == "call_function")
+    assert all(n.meta["autograd_backward"] for n in backward.graph.nodes)
+    assert not any(n.meta.get("autograd_backward") for n in forward.graph.nodes)

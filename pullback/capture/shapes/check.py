@@ -243,7 +243,7 @@ def bind_symbols(env, placeholders: Sequence, args: Sequence) -> dict[Symbol, in
             expr = _expr(env, traced)
             if isinstance(expr, Symbol):
                 if found.setdefault(expr, value) != value:
-                    raise AssertionError(f"{expr} would be {found[expr]} and {value}")
+                    raise AssertionError(f"{found[expr]} != {value}: both would be {expr}")
             elif isinstance(expr, Expr):
                 waiting.append((expr, value))
     for expr, value in waiting:

@@ -39,6 +39,10 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 NEVER = AccumulateGrad.sequence  # the sinks of gradients stand for no call
 
 
+class UnexpectedFake(AssertionError, RuntimeError):
+    """A fake tensor in a traced function that it was not given, and did not make."""
+
+
 class UnknownNumber(RuntimeError):
     """A graph needs a number that nothing in it shows."""
 
@@ -149,8 +153,8 @@ class GraphTrace(TorchDispatchMode):
         known = self.lifted.get(id(t))
         if known is None:
             if t._keys & FAKE and self.fake_mode is not None and t.__dict__["fake_mode"] is self.fake_mode:
-                raise RuntimeError(
-                    f"a fake tensor of shape {list(t.shape)} that is no input of the traced function, and was not made in it, was used there"
+                raise UnexpectedFake(
+                    f"Unexpected fake: a fake tensor of shape {list(t.shape)} that is no input of the traced function, and was not made in it, was used there"
                 )
             name = f"_tensor_constant{sum(isinstance(c, Tensor) for c in self.constants.values())}"
             self.constants[name] = t

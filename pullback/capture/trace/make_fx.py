@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ...core import modes, tree
@@ -20,6 +20,7 @@ from ...graph import GraphModule
 from ...graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..fake.mode import FakeTensorMode, fake_mode_of
 from .graph_trace import GraphTrace
+from .origins import Origins
 from .program import ProgramTrace
 
 MODES = ("real", "fake", "symbolic")
@@ -36,9 +37,11 @@ def make_fx(
     _allow_fake_constant: bool = False,
     _error_on_data_dependent_ops: bool = True,
     record_stack_traces: bool = False,
+    _disable_torch_fn_metadata_mode: bool = False,
     **options,
 ) -> Callable[..., GraphModule]:
-    """A function that, called with example arguments, returns the graph of `f` on them."""
+    """A function that, called with example arguments, returns the graph of `f` on them. With `record_module_stack`, where `f` has
+    the module that it runs as `_orig_mod`, nodes know in which submodules, and by which functions, they were made."""
     if tracing_mode not in MODES:
         raise ValueError(f"make_fx: tracing_mode must be one of {', '.join(map(repr, MODES))}, got {tracing_mode!r}")
 
@@ -46,9 +49,37 @@ def make_fx(
     def traced(*args) -> GraphModule:
         result = Tracing(f, args, decomposition_table or {}, tracing_mode, pre_dispatch, _allow_non_fake_inputs)
         result.trace.refuses_data = _error_on_data_dependent_ops
-        return result.run()
+        root = getattr(f, "_orig_mod", None) if record_module_stack else None
+        with nullcontext() if root is None else Origins(root, not _disable_torch_fn_metadata_mode), untraced():
+            return result.run()
 
     return traced
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """A block that the traces around it do not see."""
+    before = ambient.dispatch_modes
+    ambient.dispatch_modes = [m for m in before if not isinstance(m, GraphTrace)]
+    try:
+        with modes.masked(modes.DISPATCH if not ambient.dispatch_modes else 0):
+            yield
+    finally:
+        ambient.dispatch_modes = before
+
+
+def get_isolated_graphmodule(
+    func: Callable, args: tuple, kwargs: dict, tracing_mode: str = "real", decomposition_table: dict | None = None
+) -> GraphModule:
+    """The graph of a call, of the list of its leaves; traces that are running do not see that it is made."""
+    leaves, spec = tree.tree_flatten((args, kwargs))
+
+    def flat(values):
+        given, named = tree.tree_unflatten(list(values), spec)
+        return func(*given, **named)
+
+    with untraced():
+        return make_fx(flat, decomposition_table, tracing_mode)(leaves)
 
 
 class Tracing:
@@ -57,6 +88,7 @@ class Tracing:
     def __init__(self, f, args: tuple, decompositions: dict, mode: str, pre_dispatch: bool, allow_real: bool):
         self.f, self.args, self.mode = f, args, mode
         self.flat, self.spec = tree.tree_flatten(args)
+        self.sources: list[str] = []
         self.fake_mode = self._fake_mode(allow_real)
         if pre_dispatch and self.fake_mode is None:  # above autograd, data plays no part
             self.fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -100,14 +132,17 @@ class Tracing:
     def _input(self, value, name: str):
         trace = self.trace
         node = trace.graph.placeholder(name)
+        source = f"input{len(self.sources)}"  # symbols are named after it
+        if isinstance(value, (Tensor, int)):
+            self.sources.append(source)
         if isinstance(value, Tensor):
             if self.fake_mode is not None:
-                value = self.fake_mode.from_tensor(value, source=name)
+                value = self.fake_mode.from_tensor(value, source=source)
             else:
                 value = value.shallow(value._autograd) if value._autograd is not None else value.shallow()
                 value._view_info = None
         elif self.mode == "symbolic" and type(value) is int and self.fake_mode is not None:
-            value = self.fake_mode.shape_env.create_symint(value, source=name)
+            value = self.fake_mode.shape_env.create_symint(value, source=source)
         trace.track(value, node)
         return value
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...core import modes
 from ...core.node import requires_grad
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, SUBCLASS, Tensor, stride_of, subclass_of
 from ...ops.system.operator import Operator
@@ -86,7 +87,8 @@ def rebuilt(layout: Layout | None, plain: Iterator):
     if layout is None:
         return next(plain)
     parts = {name: rebuilt(part, plain) for name, part in zip(layout.names, layout.parts, strict=True)}
-    return layout.cls.__tensor_unflatten__(parts, layout.context, layout.shape, layout.stride)
+    with modes.masked(modes.CAPTURE):  # making it again is no step of the program
+        return layout.cls.__tensor_unflatten__(parts, layout.context, layout.shape, layout.stride)
 
 
 def transform_subclass(t: Tensor, callback, outer_size=None, outer_stride=None) -> Tensor:

@@ -3,7 +3,7 @@
 import pytest
 
 import pullback as torch
-from pullback.capture.trace.make_fx import make_fx
+from pullback.capture.trace.make_fx import get_isolated_graphmodule, make_fx
 
 
 def calls(module) -> list[str]:
@@ -199,3 +199,24 @@ def test_parts_of_constants_are_constants():
         return x * first.item()
 
     assert make_fx(f)(torch.ones(2))(torch.ones(1)).tolist() == [2]
+
+
+def test_graphs_that_are_made_while_another_is_traced():
+    inner: list = []
+
+    def f(x):
+        inner.append(make_fx(lambda x: torch.sigmoid(x) + torch.ones(2))(x))
+        inner.append(get_isolated_graphmodule(lambda a, b: a.sum() * b, (x,), {"b": x}))
+        return inner[0](x).digamma()
+
+    x = torch.rand(2) + 1
+    graph = make_fx(f)(x)
+    names = [[n.target.name for n in g.graph.nodes if n.op == "call_function"] for g in (*inner, graph)]
+    assert names == [["sigmoid", "ones", "add"], ["sum", "mul"], ["sigmoid", "ones", "add", "digamma"]]
+    assert torch.equal(inner[1]([x, x]), x.sum() * x)
+
+
+def test_symbols_are_named_after_the_place_of_their_input():
+    graph = make_fx(lambda x, n, y: x + n + y, tracing_mode="symbolic")(torch.ones(3, 4), 5, torch.ones(6, 1, 1))
+    shapes = [n.meta["val"].shape for n in graph.graph.nodes if n.op == "placeholder" and n.name != "n_1"]
+    assert [str(s) for s in shapes[0]] == ["s75", "s96"]
