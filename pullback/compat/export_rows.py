@@ -7,6 +7,7 @@ _HOME = "pullback.export"
 ROWS: dict[str, dict[str, str]] = {
     "torch._export": {"config": f"{_HOME}.config:config"},
     "torch._export.utils": {
+        "_collect_all_valid_cia_ops_for_namespace": f"{_HOME}.decompositions:composite_operators",
         **{
             name: f"{_HOME}.parts:{name}"
             for name in (

@@ -49,6 +49,12 @@ def compositions() -> dict[Any, Callable]:
     return {op: Composition(op) for op in registry.values() if op.body is not None and not op.schema.is_mutable}
 
 
+def composite_operators(namespace: Any) -> set[Operator]:
+    """The operators of a library (`ops.aten`) that are written with others."""
+    found = [op for name in namespace for op in getattr(namespace, name)._overloads().values()]
+    return {op for op in found if op.body is not None}
+
+
 class CustomDecompTable(dict):
     """A decomposition table: operator -> function of the operator's arguments. It starts with everything that is known."""
 

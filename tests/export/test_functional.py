@@ -6,7 +6,7 @@ import copy
 
 import pullback as torch
 from pullback import nn
-from pullback.export import CustomDecompTable, Dim, default_decompositions, export
+from pullback.export import CustomDecompTable, Dim, decompositions, default_decompositions, export
 
 from .models import Net
 
@@ -112,3 +112,8 @@ def test_a_composition_that_gives_a_view_is_taken_apart_where_it_is_written() ->
 
     x = torch.zeros(2, 3)
     assert export(Written(), (x,)).run_decompositions({}).module()(x).tolist() == [[1.0] * 3] * 2
+
+
+def test_operators_that_are_written_with_others():
+    found = decompositions.composite_operators(torch.ops.aten)
+    assert torch.ops.aten.linear.default in found and torch.ops.aten.add.Tensor not in found

@@ -192,6 +192,8 @@ def test_what_a_library_defined_goes_with_it():
         own.impl("f", lambda x: x + 1, "CPU")
         packet = torch.ops.t_gone.f
         packet(torch.ones(1))
+        assert torch.ops.t_gone._dir == ["f"]
+    assert not torch.ops.t_gone._dir
     with pytest.raises(AttributeError, match="'_OpNamespace' 't_gone' object has no attribute 'f'"):
         torch.ops.t_gone.f
     with pytest.raises(AttributeError):

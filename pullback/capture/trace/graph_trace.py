@@ -381,7 +381,9 @@ class GraphTrace(TorchDispatchMode):
         mark(target, self, self.node_of(source))
 
     def resize(self, target: Tensor, shape: tuple) -> None:
-        raise NotImplementedError("resize_() of a tensor is traced under functionalization only")
+        raise NotImplementedError(
+            "Can't call metadata mutating ops where a graph is traced: resize_() of a tensor is traced under functionalization only"
+        )
 
     def __hash__(self) -> int:
         return id(self)

@@ -10,7 +10,7 @@ from ...core import modes
 from ...core.arrays import to_host
 from ...core.geometry import is_dense, strides_like
 from ...core.modes import ambient
-from ...core.tensor import NESTED, Tensor
+from ...core.tensor import NESTED, Tensor, stride_of
 from ..eager.functions import bypassing
 from ..family.base import Family
 from ..shape import view_inverses
@@ -132,11 +132,11 @@ _fact(
 _fact(
     "is_strides_like_format(Tensor self, MemoryFormat memory_format) -> bool",
     lambda self, memory_format: strides_like(self.shape, self.stride(), memory_format),
-)
+).own_answer = lambda self, memory_format: strides_like(self._array.shape, stride_of(self), memory_format)
 _fact(
     "is_non_overlapping_and_dense(Tensor self) -> bool",
     lambda self: self.is_contiguous() if self._keys & NESTED else is_dense(tuple(self.shape), tuple(self.stride())),
-)
+).own_answer = lambda self: is_dense(tuple(self._array.shape), tuple(stride_of(self)))
 _fact("is_same_size(Tensor self, Tensor other) -> bool", lambda self, other: self.is_same_size(other))
 _fact("device(Tensor a) -> Device", lambda a: a.device, "prim")
 _fact("layout(Tensor a) -> Layout", lambda a: a.layout, "prim")

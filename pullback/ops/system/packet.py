@@ -147,6 +147,11 @@ class OpNamespace:
     def __iter__(self):
         return iter(self.__dir__())
 
+    @property
+    def _dir(self) -> list[str]:
+        """The names that were looked up so far, and whose operators are still there."""
+        return [name for name, value in vars(self).items() if isinstance(value, OpOverloadPacket)]
+
     def __dir__(self):
         prefix = f"{self.name}::"
         return (

@@ -220,3 +220,8 @@ def test_symbols_are_named_after_the_place_of_their_input():
     graph = make_fx(lambda x, n, y: x + n + y, tracing_mode="symbolic")(torch.ones(3, 4), 5, torch.ones(6, 1, 1))
     shapes = [n.meta["val"].shape for n in graph.graph.nodes if n.op == "placeholder" and n.name != "n_1"]
     assert [str(s) for s in shapes[0]] == ["s75", "s96"]
+
+
+def test_what_changes_shapes_in_place_says_why_it_is_not_traced():
+    with pytest.raises(NotImplementedError, match="Can't call metadata mutating ops"):
+        make_fx(lambda x: x.resize_(3))(torch.empty(0))

@@ -46,6 +46,13 @@ def test_strides_alone():
         t.stride()
 
 
+def test_a_fact_without_an_opinion_is_what_the_tensor_was_made_with():
+    names = ("is_non_overlapping_and_dense", "is_strides_like_format")
+    t = answering({f"aten.{name}.default": None for name in names}, dispatch_sizes_strides_policy="strides")
+    assert torch.ops.aten.is_non_overlapping_and_dense.default(t) is True
+    assert torch.ops.aten.is_strides_like_format.default(t, torch.channels_last) is False
+
+
 def test_device_and_layout():
     t = answering({"prim.device.default": torch.device("meta")}, dispatch_device=True, dispatch_layout=True)
     assert t.device.type == "meta" and torch.ones(2).device.type == "cpu"
