@@ -11,6 +11,9 @@ theirs, eager to eager and best to best (below 1 is ahead). All take turns, roun
     python benchmarks/train.py --torch PYTHON      PyTorch in a process of an interpreter that has it; in one process, its threads go on
                                                    waiting for work beside ours for a while, so with several threads this is the fair way
     python benchmarks/train.py --jax PYTHON        JAX too, in a process of an interpreter that has it (see `jax_models.py`)
+    python benchmarks/train.py --peers --torch PYTHON --jax PYTHON --threads 2
+                                                   the whole table: every way of each library, each library in a process of its own. What a
+                                                   library cannot do is `-`, and the reason stands above
 """
 
 from __future__ import annotations
@@ -72,14 +75,24 @@ class Apart:
         command += ["--threads", str(options.threads)] if options.threads else []
         command += ["--cpu"] if options.cpu else []
         command += ["--serve"] if script == Path(__file__).name else []
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.command, self.failed = command, set()
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def round(self, what: str) -> float:
+        """Seconds; NaN, from then on, for what the process did not survive."""
+        if what in self.failed:
+            return float("nan")
         assert self.process.stdin is not None and self.process.stdout is not None
         print(what, file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.process.args} ended, with {self.process.wait()}")
+            print(f"{' '.join(self.command)}: {what} ended it, with {self.process.wait()}", file=sys.stderr)
+            self.failed.add(what)
+            self.start()
+            return float("nan")
         return float(line)
 
 
@@ -139,13 +152,13 @@ def show(figures: dict[str, dict]) -> None:
         table.add_column(heading, justify="right" if heading else "left")
     for name, row in figures.items():
         ours = [v for k, v in row.items() if k.startswith("pullback")]
-        theirs = [v for k, v in row.items() if not k.startswith("pullback")]
+        theirs = [v for k, v in row.items() if not k.startswith("pullback") and v == v]
         eager = [row[f"{lib} eager"] for lib in ("pullback", "torch") if f"{lib} eager" in row]
         ratios = [
             f"{eager[0] / eager[1]:.2f}" if len(eager) == 2 else "-",
             f"{min(ours) / min(theirs):.2f}" if theirs else "-",
         ]
-        table.add_row(name, *[f"{row[h]:.3f}" for h in headings], *ratios)
+        table.add_row(name, *[f"{row[h]:.3f}" if row[h] == row[h] else "-" for h in headings], *ratios)
     Console(highlight=False, width=150).print(table)
 
 
