@@ -3,9 +3,9 @@
  * c = a b, or c += a b, and a row that is added last. The right factor is laid out in panels, for each step of the sum as many numbers as a
  * tile of the result has columns; the left one is read where it lies, a number at a time. Every matrix but the result has any steps.
  *
- * An element of the result is one sum, its terms added in their order, each product and addition rounded once where the machine can (fma):
- * it depends on its row and its column alone. Neither how a product is cut into tiles, blocks or tasks nor how the matrices lie in memory
- * changes a bit of it.
+ * An element of the result is a sum of sums: the terms of a block of steps are added in their order, each product and addition rounded once
+ * where the machine can (fma), and so are the blocks. One sum of all terms would lose a digit in a thousand of them. The blocks depend on the
+ * number of steps alone: neither how a product is cut into tiles or tasks nor how the matrices lie in memory changes a bit of it.
  */
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 
@@ -15,7 +15,7 @@
         N(Vector) s[ROWS][VECTORS];                                                                                                      \
         for (int r = 0; r < ROWS; r++)                                                                                                   \
             for (int v = 0; v < VECTORS; v++)                                                                                            \
-                s[r][v] = adds ? *(const N(Vector) *)(c + r * ldc + v * WIDTH) : (N(Vector)){0};                                         \
+                s[r][v] = (N(Vector)){0};                                                                                                \
         for (i64 p = 0; p < k; p++, a += step, b += ldb) {                                                                               \
             N(Vector) x[VECTORS];                                                                                                        \
             for (int v = 0; v < VECTORS; v++)                                                                                            \
@@ -26,6 +26,9 @@
                     s[r][v] += f * x[v];                                                                                                 \
             }                                                                                                                            \
         }                                                                                                                                \
+        for (int r = 0; adds && r < ROWS; r++)                                                                                           \
+            for (int v = 0; v < VECTORS; v++)                                                                                            \
+                s[r][v] = *(const N(Vector) *)(c + r * ldc + v * WIDTH) + s[r][v];                                                       \
         for (int v = 0; bias && v < VECTORS; v++)                                                                                        \
             for (int r = 0; r < ROWS; r++)                                                                                               \
                 s[r][v] += *(const N(Vector) *)(bias + v * WIDTH);                                                                       \

@@ -1,6 +1,12 @@
 /* Whole products of matrices of one dtype, for one set of instructions, by what native_packed.h has. A template: see _products.c. */
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 
+/* How many steps a block of a sum of k has, the last one aside; they are the same wherever a product is cut. */
+INLINE i64 N(steps_of_block)(i64 k) {
+    const i64 parts = (k + STEPS - 1) / STEPS;
+    return parts ? ((k + parts - 1) / parts + WIDTH - 1) / WIDTH * WIDTH : 1;
+}
+
 /* A square of numbers, or a part of one, turned and put into the result, plus what is added to its columns. */
 INLINE void N(put_turned)(const T *from, i64 ldf, i64 rows, i64 columns, const T *bias, T *to, i64 ldt) {
     N(Vector) v[VECTOR / sizeof(T)];
@@ -19,7 +25,7 @@ INLINE void N(put_turned)(const T *from, i64 ldf, i64 rows, i64 columns, const T
 /* Few rows by a factor whose columns lie in a row each: the result's columns are computed as rows, and turned as they are written. What is laid
  * out in panels is then the smaller factor. Terms are added in the same order. */
 static int N(multiply_turned)(const Product *p) {
-    const i64 wide = N(vectors_of)(p->m) * WIDTH;
+    const i64 wide = N(vectors_of)(p->m) * WIDTH, each = N(steps_of_block)(p->k);
     T *packed = aligned_alloc(64, (sizeof(T) * (size_t)(p->k * wide) + 63) / 64 * 64);
     if (!packed)
         return 0;
@@ -30,8 +36,8 @@ static int N(multiply_turned)(const Product *p) {
         N(pack)(p->k, columns, vectors, (const T *)p->a + i * p->row, p->step, p->row, packed);
         for (i64 j = 0; j < p->n; j += ROWS_TURNED) {
             const i64 rows = p->n - j < ROWS_TURNED ? p->n - j : ROWS_TURNED;
-            for (i64 q = 0; q < p->k; q += STEPS)
-                N(strip)(rows, p->k - q < STEPS ? p->k - q : STEPS, vectors, ldr, (const T *)p->b + j * p->across + q * p->down, p->across, p->down,
+            for (i64 q = 0; q < p->k; q += each)
+                N(strip)(rows, p->k - q < each ? p->k - q : each, vectors, ldr, (const T *)p->b + j * p->across + q * p->down, p->across, p->down,
                          packed + q * ldr, ldr, q > 0, NULL, room, ldr);
             for (i64 r = 0; r < rows; r += WIDTH)
                 for (i64 c = 0; c < columns; c += WIDTH)
@@ -56,7 +62,7 @@ static void N(multiply)(const Product *p) {
     if (N(turns)(p) && N(multiply_turned)(p))
         return;
     T packed[STEPS * VECTORS_AT_MOST * VECTOR / sizeof(T)] __attribute__((aligned(64)));
-    const i64 parts = (p->k + STEPS - 1) / STEPS, each = parts ? ((p->k + parts - 1) / parts + WIDTH - 1) / WIDTH * WIDTH : 1;
+    const i64 each = N(steps_of_block)(p->k);
     const T *const a = p->a, *const b = p->b, *const bias = p->bias;
     for (i64 j = 0, vectors; j < p->n; j += vectors * WIDTH) {
         vectors = N(vectors_of)(p->n - j);

@@ -143,6 +143,15 @@ def test_batches(level):
     assert (products.multiply(a[::-2], b.swapaxes(1, 2)[::-2]) == got[::-2]).all()
 
 
+def test_long_sums_lose_no_digits(level):
+    """Numbers of one sign, of which one sum after the other would round away the small ones."""
+    rng = np.random.default_rng(0)
+    for k in (1_000, 20_000, 200_000):
+        a, b = rng.random((5, k), np.float32), rng.random((k, 17), np.float32)
+        exact = a.astype(float) @ b.astype(float)
+        assert np.abs(products.multiply(a, b) / exact - 1).max() < 4e-6
+
+
 def test_values_that_are_not_finite(level):
     a, b = np.ones((3, 40), np.float32), np.ones((40, 70), np.float32)
     a[1, 3], b[5, 69], b[6, 0] = np.inf, np.nan, -np.inf
@@ -156,7 +165,10 @@ def test_terms_are_fused_and_in_order(own):
     if own.instructions(-1) == 0:
         pytest.skip("no fused instructions")
     rng = np.random.default_rng(1)
-    a, b = rng.standard_normal((2, 600)).astype(np.float32), rng.standard_normal((600, 20)).astype(np.float32)
+    a, b = (
+        rng.standard_normal((2, 250)).astype(np.float32),
+        rng.standard_normal((250, 20)).astype(np.float32),
+    )  # one block
     s = np.float32(0)
     for x, y in zip(a[1], b[:, 7], strict=True):
         s = np.float32(np.longdouble(x) * np.longdouble(y) + np.longdouble(s))
