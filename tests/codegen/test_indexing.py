@@ -68,4 +68,6 @@ def test_scatter_with_numbers(shape: tuple) -> None:
     """A tensor without dimensions is one element."""
     x = torch.ones(shape)
     at, src = torch.tensor(0), torch.tensor(5.0)
-    check(lambda x, at, src: (x.scatter(0, at, src), x.scatter_add(0, at, src), x.index_add(0, at, src)), x, at, src)
+    check(lambda x, at, src: (x.scatter(0, at, src), x.scatter_add(0, at, src)), x, at, src)
+    source = src if not shape else src[None]
+    check(lambda x, at, src: x.index_add(0, at, src), x, at, source)

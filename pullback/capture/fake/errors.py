@@ -5,9 +5,21 @@ In: the operator at fault, and the values that it was given. Out: exceptions wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...core.tensor import FAKE, Tensor
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import call_form
+
+
+class ViewMismatch(RuntimeError, ValueError):
+    """A shape that memory cannot be seen in without being copied."""
+
+    def __init__(self, t: Tensor, size: Sequence, reason: Exception):
+        shape, stride = tuple(t._array.shape), tuple(t._array.stride)
+        super().__init__(
+            f"Cannot view a tensor with shape {shape} and strides {stride} as a tensor with shape {tuple(size)}! {reason}"
+        )
 
 
 class UnsupportedFakeTensorException(RuntimeError):

@@ -32,7 +32,7 @@ from ...ops.family.view import alias
 from ...ops.layout.sparse.table import without_data
 from ...ops.layout.sparse.without_data import parts_of
 from ...ops.make.lifting import lift_fresh
-from ...ops.shape.view_geometry import ViewMismatch
+from ...ops.shape.view_geometry import NEEDS_A_COPY
 from ...ops.system import dispatch as dispatching
 from ...ops.system import inplace
 from ...ops.system.execute import mark_inference
@@ -50,6 +50,7 @@ from .errors import (
     UnsupportedFakeTensorException,
     UnsupportedMutationAliasingException,
     UnsupportedOperatorException,
+    ViewMismatch,
     mixed_modes,
     real_among_fakes,
     refuse_meta,
@@ -223,15 +224,14 @@ class FakeTensorMode(TorchDispatchMode):
                 return self._sparse_results(op, args, result_device(op, facts, args, tensors))
         try:
             out = self._cached_results(op, facts, args, tensors)
-        except ViewMismatch as reason:
-            shape, stride = tuple(tensors[0]._array.shape), tuple(tensors[0]._array.stride)
-            raise ViewMismatch(
-                f"Cannot view a tensor with shape {shape} and strides {stride} as a tensor with shape {tuple(args[1])}! {reason}"
-            ) from None
         except DataDependent as reason:
             return self._unbacked_results(op, args, result_device(op, facts, args, tensors), reason)
         except NoShapeRule as reason:
             raise UnsupportedOperatorException(op) from reason
+        except RuntimeError as reason:
+            if reason.args != (NEEDS_A_COPY,):
+                raise
+            raise ViewMismatch(tensors[0], args[1], reason) from None
         if getattr(out, "_keys", 0) & SPARSE and self.is_tracing:
             raise UnsupportedOperatorException(op)
         if ambient.mode & modes.INFERENCE and not (op.is_view and not tensors[0]._keys & INFERENCE_TENSOR):

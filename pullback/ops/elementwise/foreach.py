@@ -204,7 +204,7 @@ def _ternary(name: str, inplace: bool) -> list[Operator]:
         if name == "addcdiv":
             for t, a, b in zip(self, tensor1, tensor2, strict=True):
                 check_addcdiv(t, a, b)
-        scaled = [a * (v.to(a.dtype) if a.is_complex() else v) for a, v in zip(tensor1, values, strict=True)]
+        scaled = [a * (v if a.is_floating_point() else v.to(a.dtype)) for a, v in zip(tensor1, values, strict=True)]
         pairs = [a * b if name == "addcmul" else a / b for a, b in zip(scaled, tensor2, strict=True)]
         return tuple(add(t, p) for t, p in zip(self, pairs, strict=True))
 

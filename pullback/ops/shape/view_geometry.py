@@ -26,19 +26,17 @@ def same(shape, stride, offset) -> Placed:
     return shape, stride, offset
 
 
-class ViewMismatch(RuntimeError, ValueError):
-    """A shape that memory cannot be seen in without being copied."""
+NEEDS_A_COPY = (
+    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
+    "subspaces). Use .reshape(...) instead."
+)
 
 
 def view(shape, stride, offset, size) -> Placed:
     new = infer_size(size, numel(shape))
     strides = view_strides(shape, stride, new)
     if strides is None:
-        raise ViewMismatch(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-            "across two contiguous subspaces). "
-            "Use .reshape(...) instead."
-        )
+        raise RuntimeError(NEEDS_A_COPY)
     return new, strides, offset
 
 

@@ -115,5 +115,7 @@ def test_a_tensor_of_scalars_is_so_many_numbers():
     assert str(torch._foreach_addcmul(z, z, z, torch.tensor([float("inf")]))) == str(
         torch._foreach_addcmul(z, z, z, [float("inf")])
     )
+    both = torch.compile(lambda t, s: torch._foreach_addcmul(t, t, t, s), backend="eager")
+    assert lists(both(whole, torch.tensor([2.5]))) == [[3, 10]]
     traced = torch.compile(lambda z, s: torch._foreach_addcdiv(z, z, z, s), backend="eager")
     assert lists(traced(z, torch.tensor([2.0]))) == [[3 + 1j, 4 - 1j]]
