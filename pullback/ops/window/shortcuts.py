@@ -22,6 +22,7 @@ from ..eager.functions import all_plain, bypassing
 from ..family.base import wrap_array
 from ..system.operator import registry
 from . import conv_shape, pool_shape
+from .kernels import whole
 
 REMEMBERED = 512  # sets of sizes
 
@@ -76,6 +77,9 @@ def convolution(x, w, bias, stride, padding, dilation, groups, extra=None) -> Te
     plan = _plan(a.shape, f.shape, None if bias is None else bias._array.shape, *key, groups, added)
     if plan is None:
         return None
+    size = (a.shape if extra is None else plan.shape)[2:]
+    if size == f.shape[2:] and whole.is_whole(size, size, *plan.attributes[1:3], groups):
+        return None  # a product, which the general path finds
     y = network.room(plan.shape, a.dtype, (a, f))
     images = [network.spatial(m) for m in ((a, f, y) if extra is None else (y, f, a))]
     shift = None if bias is None else bias._array

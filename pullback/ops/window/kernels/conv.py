@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 
 from ....runtime import network
-from . import depthwise
+from . import depthwise, whole
 from .geometry import (
     Array,
     Ints,
@@ -45,9 +45,11 @@ def convolution(
     out = tuple(map(conv_size, x.shape[2:], kernel, stride, padding, dilation))
     x, w = widen(x), widen(w)
     if xp is numpy and x.size and w.size and prod(out):
-        y = network.convolution(
-            x, w, None if bias is None else widen(bias), stride, padding, dilation, groups, out, like
-        )
+        shift, y = None if bias is None else widen(bias), None
+        if whole.is_whole(x.shape[2:], kernel, padding, dilation, groups):
+            y = whole.convolution(x, w, shift)
+        if y is None:
+            y = network.convolution(x, w, shift, stride, padding, dilation, groups, out, like)
         if y is not None:
             return narrow_to(y, dtype)
     x = bordered(xp, x, padding, padding)
@@ -84,8 +86,11 @@ def convolution_input(
     if not g.size or not w.size:
         return narrow_to(_shifted(xp.zeros((g.shape[0], channels, *size), g.dtype), bias), dtype)
     if xp is numpy:
-        shift = None if bias is None else widen(bias)
-        gx = network.convolution_input(g, w, size, stride, padding, dilation, groups, shift, like)
+        shift, gx = None if bias is None else widen(bias), None
+        if prod(g.shape[2:]) == 1 and whole.is_whole(size, w.shape[2:], padding, dilation, groups):
+            gx = whole.convolution_input(g, w, shift)
+        if gx is None:
+            gx = network.convolution_input(g, w, size, stride, padding, dilation, groups, shift, like)
         if gx is not None:
             return narrow_to(gx, dtype)
     if groups > 1 and w.shape[1] == 1:
@@ -108,7 +113,11 @@ def convolution_weight(
     if not x.size or not g.size:
         return xp.zeros(shape, dtype)
     if xp is numpy:
-        gw = network.convolution_weight(g, x, shape, stride, padding, dilation, groups)
+        gw = None
+        if prod(out) == 1 and whole.is_whole(x.shape[2:], kernel, padding, dilation, groups):
+            gw = whole.convolution_weight(g, x)
+        if gw is None:
+            gw = network.convolution_weight(g, x, shape, stride, padding, dilation, groups)
         if gw is not None:
             return narrow_to(gw, dtype)
     x = bordered(xp, x, padding, padding)
