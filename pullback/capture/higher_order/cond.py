@@ -193,7 +193,7 @@ def _merged_strides(shapes: list[tuple], strides: list[tuple], shape: tuple) -> 
         result[d] = stride
         span = stride * shape[d]
         for own, sizes, step in zip(taken, shapes, found, strict=True):
-            own[step * sizes[d]] = span
+            own[step * (sizes[d] if sizes[d] != 0 else 1)] = span  # strides are those of at least one element
     for d, (m, n) in enumerate(zip(*strides, strict=True)):
         if d not in result:
             if (m == 0) != (n == 0):
