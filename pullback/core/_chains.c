@@ -42,7 +42,7 @@ static void multiply(int k, const char *a, const char *b, char *c, const Py_ssiz
 static PyObject *batches(Array *a, Array *b, Array *y, double alpha, double beta) {
     NONE_UNLESS(a && b && kind(a) == kind(b) && a->shape[0] == b->shape[0] && a->shape[2] == b->shape[1]);
     const Py_ssize_t many = a->shape[0], size[3] = {a->shape[1], a->shape[2], b->shape[2]}, shape[3] = {many, size[0], size[2]};
-    NONE_UNLESS(is_little_work(many, size[0], size[1], size[2]));
+    NONE_UNLESS(is_little_work(many, size[0], size[1], size[2]) && (size[2] >= 32 || many * size[0] * size[1] * size[2] <= MOST_WORK / 8)); /* short rows */
     NONE_UNLESS(!y || (kind(y) == kind(a) && !memcmp(y->shape, shape, sizeof shape)));
     Array *r = new_array(3, shape, kind(a));
     const i64 step = size_of(a);

@@ -52,11 +52,26 @@ def _times(xp, product, x):
     return xp.multiply(product, x, out=product) if getattr(product, "ndim", 0) else product * x
 
 
+_PIECE = 1 << 15  # elements of two arrays that stay in a cache
+
+
+def _cube(xp, x):
+    """The third power: of many elements in a row, a piece at a time, so that the square is read where it was written."""
+    if getattr(x, "ndim", 0) == 0 or x.size <= 2 * _PIECE or not x.flags.c_contiguous:
+        return _times(xp, xp.square(x), x)
+    out = xp.empty_like(x)
+    flat, into = x.reshape(-1), out.reshape(-1)
+    for first in range(0, x.size, _PIECE):
+        part, result = flat[first : first + _PIECE], into[first : first + _PIECE]
+        xp.multiply(xp.square(part, out=result), part, out=result)
+    return out
+
+
 _SHORT = {
     0: lambda xp, x: xp.ones_like(x),
     1: lambda xp, x: x.copy(),
     2: lambda xp, x: xp.square(x),
-    3: lambda xp, x: _times(xp, xp.square(x), x),
+    3: _cube,
 }
 _SHORT_FLOAT = {
     0.5: lambda xp, x: xp.sqrt(x),

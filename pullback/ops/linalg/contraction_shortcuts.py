@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core import small
 from ...core.modes import ambient
 from ...core.tensor import Tensor, view_of, wrap
 from ...runtime.products import multiply
@@ -52,6 +53,9 @@ def matmul(x, y) -> Tensor | None:
     return wrap(result if result.flags.c_contiguous else result.copy(), x.dtype)
 
 
+_native_bmm = small.table.get("bmm.default")
+
+
 @bypassing("bmm.default")
 def bmm(x, y) -> Tensor | None:
     """Products of two batches of matrices."""
@@ -60,8 +64,10 @@ def bmm(x, y) -> Tensor | None:
     a, b = x._array, y._array
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         return None
-    result = product(np, a, b)
-    t = wrap(result if result.flags.c_contiguous else result.copy(), x.dtype)
+    t = None if _native_bmm is None else _native_bmm((x, y))
+    if t is None:
+        result = product(np, a, b)
+        t = wrap(result if result.flags.c_contiguous else result.copy(), x.dtype)
     return registry["bmm.default"].record(t, x, y) if _recorded(x, y) else t
 
 
