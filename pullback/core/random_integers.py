@@ -11,6 +11,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 
+from . import native
 from .arrays import empty_like
 from .random import Generator
 from .random_streams import (
@@ -290,5 +291,7 @@ def _without_replacement(gen: Generator, weights: np.ndarray, out: np.ndarray) -
     score = weights / fill_exponential(gen, empty_like(weights))
     if out.shape[-1] == 1:
         out[..., 0] = np.argmax(score, axis=-1)
+    elif (first := None if np.isnan(score).any() else native.topk(score, out.shape[-1], True)) is not None:
+        out[...] = first[1]
     else:
         out[...] = np.argsort(-score.astype(F64), axis=-1, kind="stable")[..., : out.shape[-1]]

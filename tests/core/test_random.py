@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pullback.core import dtype as dtypes
 from pullback.core import random as randoms
+from pullback.core import random_integers
 from pullback.core.random import Generator
 from pullback.core.random_gradients import dirichlet_grad, standard_gamma_grad
 from pullback.core.random_integers import fill_random, fill_random_range, multinomial, randperm, shuffle
@@ -393,3 +394,12 @@ def test_dirichlet_gradient_against_the_quantile_function(alpha, beta):
     slope = (betaincinv(alpha + step, beta, p) - betaincinv(alpha - step, beta, p)) / (2 * step)
     many = np.full(25, alpha)
     np.testing.assert_allclose(dirichlet_grad(x, many, many + beta) * (1 - x), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape, count", [((50, 40), 4), ((7, 9), 9), ((30,), 5), ((5, 300), 64)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_first_categories_of_few_are_those_of_a_sort(shape, count, dtype, monkeypatch):
+    weights = np.round(np.random.default_rng(0).random(shape), 1).astype(dtype) + dtype(0.01)
+    first = draws(multinomial, weights, count)
+    monkeypatch.setattr(random_integers.native, "topk", lambda *args: None)
+    np.testing.assert_array_equal(first, draws(multinomial, weights, count))
