@@ -133,8 +133,11 @@ def input_edges(inputs: list) -> list:
         else:
             if not requires_grad(t):
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
-            edges.append(edge_of(t))
+            edges.append(edge_of(t) or _NOWHERE)
     return edges
+
+
+_NOWHERE = (Node(), 0)  # of a view that was made before its base was told to require grad: no gradient arrives there
 
 
 def backward(

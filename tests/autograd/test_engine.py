@@ -108,6 +108,17 @@ def test_hooks_see_no_gradient_that_nobody_asked_for(leaf, compiled):
     assert seen == [[True, False], [True, False, False, False]]
 
 
+def test_views_made_before_their_base_required_grad_have_no_gradient(leaf):
+    base = torch.ones(2, 1)
+    view = base.squeeze()
+    base.requires_grad = True
+    assert torch.autograd.grad(leaf.sum(), [base, leaf, view], allow_unused=True)[::2] == (None, None)
+    with pytest.raises(RuntimeError, match="not have been used in the graph"):
+        torch.autograd.grad(leaf.sum(), [leaf, view])
+    leaf.sum().backward(inputs=[leaf, view])
+    assert leaf.grad.tolist() == [1.0] * 3
+
+
 def test_backward_with_inputs_leaves_other_leaves_alone(leaf):
     other = torch.ones(3, requires_grad=True)
     (leaf * other).sum().backward(inputs=[leaf])

@@ -244,10 +244,16 @@ def _where(xp, condition, x, y):
     return xp.where(condition, x, y)
 
 
+def _check_where_out(result: Tensor, out: Tensor) -> None:
+    if out.dtype is not result.dtype:
+        raise RuntimeError(f"Expected out type to be {result.dtype.scalar_name} but got {out.dtype.scalar_name}")
+
+
 where_op = pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
     operands=("self", "other"),
     check=_check_condition,
+    check_out=_check_where_out,
     kernel=_where,
     plain=KernelCase("all", check=False),
     native=True,

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 
 from ...core import dtype as dtypes
-from ...core import native
+from ...core import modes, native
 from ...core.geometry import wrap_dim, wrap_dims
+from ...core.modes import ambient
+from ...core.node import requires_grad
 from ...core.tensor import Tensor
 from ..eager.rows import export_reduction
 from ..elementwise.arithmetic import conj
@@ -37,6 +39,23 @@ def whole(reduce_rows):
         return reduce_rows(t.reshape(size, math.prod(t.shape[1:])), *args[1:]), 0  # not -1: there may be no example
 
     return rule
+
+
+def shared(reduce_rows):
+    """`reduce_rows` of an operator that picks an element of each row, such that all that equal it share its gradient."""
+
+    def rows(t: Tensor) -> Tensor:
+        if not t.dtype.is_floating_point or not (requires_grad(t) or ambient.mode & modes.FORWARD):
+            return reduce_rows(t)
+        fixed = t.detach()
+        picked = reduce_rows(fixed).unsqueeze(1)
+        equal = (fixed == picked).logical_or(fixed.isnan().logical_and(picked.isnan()))
+        # Elements less what is picked are zeros, which no sum rounds; what is not finite is its own sum.
+        base = picked.nan_to_num(0.0, 0.0, 0.0)
+        shares = (t - base).masked_fill(equal.logical_not(), 0) / equal.sum(1, True)
+        return shares.sum(1) + base.squeeze(1)
+
+    return rows
 
 
 def not_implemented(kernel: str, dtype) -> NotImplementedError:
@@ -231,7 +250,9 @@ def _share_among_equals(g, self, out, dim, keepdim):
 
 def share_among_all_equals(g, self, out):
     mask = (self == out).logical_or(self.isnan().logical_and(out.isnan()))
-    return mask * (g / mask.sum())
+    return (
+        (g / mask.sum()).expand(self.shape).masked_fill(mask.logical_not(), 0)
+    )  # not a product: that is NaN where `g` is
 
 
 def select_backward(g: Tensor, dim: int, indices: Tensor, shape, keepdim: bool) -> Tensor:
@@ -272,7 +293,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     everything = reduction(
         f"{short}(Tensor self) -> Tensor",
         lower=lower_extreme[kernel], kernel=reduce, combine=combine, check=_check_all(short, f"{short}_all"), vjp=share_among_all_equals, number=1,
-        vmap=whole(lambda t: by_dims(t, (1,))), **HIDDEN,
+        vmap=whole(shared(lambda t: by_dims(t, (1,)))), **HIDDEN,
     )  # fmt: skip
     one = along(
         f"{short}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",

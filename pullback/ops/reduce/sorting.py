@@ -25,6 +25,7 @@ from .reductions import (
     select_backward,
     selection_vjp,
     share_among_all_equals,
+    shared,
     whole,
 )
 from .sort_lowering import (
@@ -176,7 +177,7 @@ def _medians(name: str, ignore_nan: bool):
     everything = reduction(
         f"{name}(Tensor self) -> Tensor",
         lower=lower_median, kernel=of_all, check=_check_median_dtype, vjp=share_among_all_equals,
-        vmap=whole(lambda t: one(t, 1)[0]), cost="passes", **HIDDEN,
+        vmap=whole(shared(lambda t: one(t, 1)[0])), cost="passes", **HIDDEN,
     )  # fmt: skip
     return overloaded(name, everything, one)
 

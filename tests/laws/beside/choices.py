@@ -131,6 +131,11 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "PyTorch's second derivatives of determinants by forward mode",
     ),
     (r"solve(.|\n)*pushed\(", r"complex", "PyTorch's tangents of complex solutions"),
+    (
+        r"solve(.|\n)*(rows|slope|pulled)\((.|\n)*(pushed|columns)\(",
+        r".",
+        "PyTorch's second derivatives of solutions by forward mode",
+    ),
     (r"cholesky_inverse|cholesky_solve", r"complex", "factors whose diagonal is not real"),
     (r"histogram|searchsorted|bucketize", r".", "edges that are not in order"),
     (r"(smooth_l1|huber)" + D, r".", "PyTorch's constants of float32"),
@@ -234,14 +239,17 @@ NAME = r"\b[xf]\d+\b"
 
 def relevant(lines: list[str]) -> list[str]:
     """The statements that the last one depends on: those that make or write what it names, and so on."""
-    kept, names = [lines[-1]], set(re.findall(NAME, lines[-1]))
-    for line in reversed(lines[:-1]):
-        found = set(re.findall(NAME, line))
-        makes = re.match(rf"(?:with .*:\n\s+)?({NAME}) = ", line)
-        if makes and makes[1] in names or found & names and (not makes or re.search(r"\w_\(|out=", line)):
-            kept.append(line)
-            names |= found
-    return kept[::-1]
+    names: set[str] = set(re.findall(NAME, lines[-1]))
+    kept, before = {len(lines) - 1}, 0
+    while len(kept) > before:
+        before = len(kept)
+        for i, line in enumerate(lines):
+            found = set(re.findall(NAME, line))
+            makes = re.match(rf"(?:with .*:\n\s+)?({NAME}) = ", line)
+            if makes and makes[1] in names or found & names and (not makes or re.search(r"\w_\(|out=", line)):
+                kept.add(i)
+                names |= found
+    return [line for i, line in enumerate(lines) if i in kept]
 
 
 def answered(lines: list[str], ours: Exception | None, theirs: Exception | None, empty: bool) -> str | None:
@@ -252,7 +260,7 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
     if ours is not None:
         if "leaf Variable that requires grad" in str(ours) and "logical_" in lines[-1]:
             return "PyTorch lets logical operators write to leaves"
-        if "inference tensor" in str(ours) and any("compiled(" in t and "inferred(" in t for t in relevant(lines)):
+        if "nference tensor" in str(ours) and any("compiled(" in t and "inferred(" in t for t in relevant(lines)):
             return "which tensors are of inference mode"
         if "storage that is not resizable" in str(ours) and any("_window(" in t for t in relevant(lines)):
             return "PyTorch's windows lie in memory for one element more"

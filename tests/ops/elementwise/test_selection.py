@@ -105,3 +105,5 @@ def test_numbers_beside_truths_are_promoted(shape):
         ):
             assert found.dtype is expected, number
     assert torch.where(truths, truths.to(torch.uint8), 1).dtype is torch.uint8
+    with pytest.raises(RuntimeError, match="Expected out type to be Float but got Double"):
+        torch.where(truths, torch.ones(shape), 0.0, out=torch.empty(shape, dtype=torch.float64))

@@ -192,3 +192,22 @@ def test_extremes_are_written_in_their_own_dtype(name):
         torch.histc(torch.ones(2, dtype=torch.float64), 4, 0, 2, out=torch.empty(4))
     x = torch.tensor(float("nan"), requires_grad=True)
     assert torch.autograd.grad(getattr(x, name)(), x)[0].isnan()
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian"])
+@pytest.mark.parametrize("values", [[1.0, 1.0, 2.0], [0.1] * 3, [np.nan, 1.0], [np.nan] * 2, [np.inf, np.inf, 1.0]])
+def test_examples_share_gradients_among_equals_as_one_alone_does(name, values):
+    function, x = getattr(torch, name), torch.tensor(values, dtype=torch.float64)
+    for take in (torch.func.grad, torch.func.jacrev, torch.func.jacfwd, lambda f: f):
+        alone, batched = take(function)(x), torch.vmap(take(function))(torch.stack([x, x]))
+        np.testing.assert_array_equal(batched[1].tolist(), alone.tolist())
+    through = torch.func.grad(lambda rows: torch.vmap(function)(rows).sum())(torch.stack([x, x]))
+    np.testing.assert_array_equal(through[0].tolist(), torch.func.grad(function)(x).tolist())
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian"])
+def test_a_gradient_that_is_not_finite_stays_with_the_element_that_was_picked(name):
+    x = torch.tensor([[1.0, -2.0], [3.0, 4.0]], requires_grad=True)
+    for g in (np.nan, np.inf):
+        (slope,) = torch.autograd.grad(getattr(torch, name)(x), x, torch.tensor(g))
+        assert sorted(map(str, slope.flatten().tolist())) == ["0.0"] * 3 + [str(g)]
