@@ -158,7 +158,8 @@ def _fill_meta(self, dim, index, value) -> Spec:
 def _filler(apply) -> dict:
     """Options of an operator that fills slices, those of expanded tensors too."""
     options = writer(apply, meta=_fill_meta, strides=dense_like_first)
-    return {**options, "expanded": deprecated_on_expanded("index_fill_", "tensor[mask] = scalar", options["write"])}
+    expanded = deprecated_on_expanded("index_fill_", "tensor[mask] = scalar", options["write"])
+    return {**options, "expanded": expanded, "scatters": "indices"}
 
 
 fill_number = operator(

@@ -259,6 +259,7 @@ index_put = _index_put(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     inplace="function",
     reads_first=True,
+    scatters=True,
     write=_put_write,
     expanded=deprecated_on_expanded("index_put_", "tensor[indices] = tensor", _put_write),
     vmap=_put_vmap(lambda: index_put),

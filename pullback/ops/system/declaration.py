@@ -223,8 +223,9 @@ beside (`"mixed"`)."""
     """Whether operands of one element are read before anything is written, so that they may be elements of the target."""
     expanded: Callable | None = None
     """`expanded(*args)`: the in-place form on a tensor whose elements share memory; without it, writing to one is refused."""
-    scatters: bool = False
-    """Whether operands of the in-place form may not lie on what is written, not even where they are the same view of it."""
+    scatters: bool | str = False
+    """Whether operands of the in-place form may not lie on what is written, not even where they are the same view of it; or the first alone,
+    the `"indices"`."""
 
     # ---- plain calls, past the dispatcher
     plain: PlainCase | tuple[PlainCase, ...] | None = None

@@ -109,8 +109,8 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         above.write_fake(op, args)
         return
     functional = op.inplace_of
-    if functional.declared.scatters and any(overlaps(target, t) for t in op.tensors(args)[1:]):
-        raise RuntimeError(OVERLAP)
+    if functional.declared.scatters:
+        check_scattered(op, target, args)
     direct = functional.declared.write
     if functional.declared.expanded is not None and not keys & (CONJ | NEG | LAYOUTS | CUDA) and is_expanded(target):
         check_operands(op, args)
@@ -133,6 +133,17 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         bump(target)
     else:
         store(op, target, execute(functional, args, keys))
+
+
+def check_scattered(op: Operator, target: Tensor, args: tuple) -> None:
+    """Refuse indices and values that lie on what is written. One value to fill places with is read before that, and so is a mask."""
+    operands = op.tensors(args)[1:]
+    if op.inplace_of.declared.scatters == "indices":
+        operands = operands[:1]
+    elif len(operands) == 2 and operands[0].dtype.name == "bool" and operands[1]._array.size == 1:
+        return
+    if any(t is target and t._array.size or overlaps(target, t) for t in operands):
+        raise RuntimeError(OVERLAP)
 
 
 def check_operands(op: Operator, args: tuple) -> None:

@@ -5,7 +5,11 @@ restored, so that programs which set them run; they choose nothing.
 """
 
 from . import cpu, cuda, cudnn, cusparselt, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized
-from .switches import disable_global_flags, flags_frozen
+from .switches import disable_global_flags, flags_frozen, guard
+
+SWITCHES = ("fp32_precision",)
+fp32_precision = "none"
+guard(__name__)
 
 __all__ = [
     "cpu", "cuda", "cudnn", "cusparselt", "disable_global_flags", "flags_frozen", "mha", "mkl", "mkldnn", "mps",

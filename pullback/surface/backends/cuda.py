@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ...core.cupy_library import device_count, use_matmul_precision
 from ...core.modes import process
+from .switches import check_precision
 
 
 def is_built() -> bool:
@@ -36,6 +37,14 @@ class _Matmul:
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
         use_matmul_precision("high" if value else "highest")
+
+    @property
+    def fp32_precision(self) -> str:
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        self.allow_tf32 = check_precision(value) == "tf32"
 
 
 matmul = _Matmul()

@@ -6,7 +6,7 @@ import sys
 
 from ...core.cupy_library import device_count
 from ...core.modes import process
-from .switches import assign, assigned, guard
+from .switches import assign, assigned, check_precision, guard
 
 SWITCHES = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32", "fp32_precision")
 enabled = True
@@ -15,6 +15,21 @@ benchmark_limit: int | None = 10
 deterministic = False
 allow_tf32 = True
 fp32_precision = "none"
+
+
+class _Rounding:
+    """How convolutions and recurrent layers may round float32 numbers: another name for `allow_tf32`."""
+
+    @property
+    def fp32_precision(self) -> str:
+        return "tf32" if allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        set_flags(_allow_tf32=check_precision(value) == "tf32")
+
+
+conv = rnn = _Rounding()
 
 
 def is_available() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .switches import assign, assigned, guard
+from .switches import Precision, assign, assigned, everywhere, guard
 
 VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION = 0, 1, 2
 SWITCHES = ("enabled", "deterministic", "allow_tf32", "fp32_precision")
@@ -10,6 +10,7 @@ enabled = False
 deterministic = False
 allow_tf32 = False
 fp32_precision = "none"
+matmul, conv, rnn = (Precision("none", lambda: fp32_precision, everywhere) for _ in range(3))
 
 
 def is_available() -> bool:

@@ -1,10 +1,14 @@
-"""Switches of one library as the global names of its module: set some, and put the old values back after a block."""
+"""Switches of one library as the global names of its module: set some, and put the old values back after a block.
+
+`Precision` is the switch of one kind of operator (`torch.backends.mkldnn.matmul.fp32_precision`): how float32 numbers may be rounded inside.
+Kernels here never round them, so it chooses nothing.
+"""
 
 from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _frozen = False
@@ -32,6 +36,38 @@ def unfrozen() -> Iterator[None]:
         _frozen = before
 
 
+_PRECISIONS = ("none", "ieee", "tf32", "bf16")
+
+
+def check_precision(value: str) -> str:
+    """A precision that PyTorch knows."""
+    if value not in _PRECISIONS:
+        raise RuntimeError(f"Unknown precision: {value}")
+    return value
+
+
+def everywhere() -> str:
+    """What was said for all libraries (`torch.backends.fp32_precision`)."""
+    return sys.modules[__package__].fp32_precision  # type: ignore[index, attr-defined]
+
+
+class Precision:
+    """How kernels of one kind may round float32 numbers: as was said here, or ("none") as for the whole library, or for all of them."""
+
+    def __init__(self, own: str = "none", *wider: Callable[[], str]):
+        self._own, self._wider = own, wider
+
+    @property
+    def fp32_precision(self) -> str:
+        if self._own != "none":
+            return self._own
+        return next((value for value in (ask() for ask in self._wider) if value != "none"), "none")
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        self._own = check_precision(value)
+
+
 class _Guarded(types.ModuleType):
     """A module whose switches cannot be assigned to once they are frozen."""
 
@@ -41,6 +77,8 @@ class _Guarded(types.ModuleType):
                 f"not allowed to set {self.__name__.replace('pullback.surface', 'torch')} flags after disable_global_flags; "
                 "please use flags() context manager instead"
             )
+        if name == "fp32_precision":
+            check_precision(value)  # type: ignore[arg-type]
         super().__setattr__(name, value)
 
 

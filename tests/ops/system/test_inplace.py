@@ -291,3 +291,34 @@ def test_numbers_that_are_elements_of_what_is_written() -> None:
     assert x.clone().masked_fill_(x > 2, x[3]).tolist() == [0.0, 1.0, 2.0, 3.0, 3.0, 3.0]
     assert x.masked_fill_(x > 2, x[3]).tolist() == [0.0, 1.0, 2.0, 3.0, 3.0, 3.0]
     assert x.index_fill_(0, torch.tensor([0, 1]), x[2]).tolist() == [2.0, 2.0, 2.0, 3.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y, i: i.index_add_(0, i, i.clone()),
+        lambda y, i: i.index_copy_(0, i.clone(), i),
+        lambda y, i: i.index_fill_(0, i, 0),
+        lambda y, i: i.index_put_((i,), i.clone()),
+        lambda y, i: y.index_put_((i,), y[0]),
+        lambda y, i: y.index_put_((i,), y[0], accumulate=True),
+        lambda y, i: y.__setitem__(i, y[5:]),
+        lambda y, i: i.put_(i, i.clone()),
+        lambda y, i: i.scatter_(0, i, 1),
+        lambda y, i: i.scatter_reduce_(0, i, i.clone(), "sum"),
+    ],
+)
+def test_scattered_writes_onto_their_own_operands(write):
+    y, i = torch.arange(6.0), torch.tensor([2, 1, 0])
+    with pytest.raises(RuntimeError, match="unsupported operation: some elements of the input tensor"):
+        write(y, i)
+    assert y.tolist() == list(range(6)) and i.tolist() == [2, 1, 0]
+
+
+def test_what_is_read_before_scattered_writes():
+    y, i, mask = torch.arange(6.0), torch.tensor([2, 1, 0]), torch.tensor([True] * 3 + [False] * 3)
+    assert y.clone().index_fill_(0, i, y[5]).tolist() == [5, 5, 5, 3, 4, 5]
+    y[mask] = y[5]
+    assert y.tolist() == [5, 5, 5, 3, 4, 5]
+    mask[mask] = False
+    assert not mask.any()
