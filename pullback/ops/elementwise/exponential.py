@@ -15,6 +15,7 @@ from ..family.formats import elementwise
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..reduce.scan_kernels import complex_log_sum
 from ..system.operator import Spec
+from ..system.scalars import c_name
 from .arithmetic import conj
 from .array_kernels import logistic, number
 
@@ -145,10 +146,21 @@ def _frexp(xp, x):
     return xp.asarray(mantissa).astype(x.dtype), xp.where(xp.isfinite(mantissa), exponent, 0).astype(xp.int32)
 
 
+def _frexp_out(result, out) -> None:
+    if out.dtype is not result.dtype:
+        wanted = (
+            "exponent to have int dtype"
+            if result.dtype is dtypes.int32
+            else f"mantissa to have dtype {c_name(result.dtype)}"
+        )
+        raise RuntimeError(f"torch.frexp() expects {wanted} but got {c_name(out.dtype)}")
+
+
 frexp = operator(
     "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
     kernel=_frexp,
     strides=elementwise,
     meta=_frexp_spec,
+    check_out=_frexp_out,
     vjp={"self": lambda gs, exponent, self_dtype: gs[0] / exponent.to(self_dtype).exp2()},
 )

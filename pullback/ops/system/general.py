@@ -29,6 +29,7 @@ from .inplace import (
     write,
 )
 from .operator import NONDIFFERENTIABLE, Operator, exports, find
+from .scalars import c_name
 
 
 def general(function, op: Operator, args: tuple, out=None):
@@ -131,8 +132,13 @@ def _others_write(out: Tensor, result: Tensor) -> bool:
 
 
 def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
-    """Refuse `out=` where it would lose tangents, or is memory that the call reads as another tensor."""
+    """Refuse `out=` where it would lose tangents, is of another dtype than was asked for, or memory that the call reads as another tensor."""
     tensors, apart = op.tensors(args), op.declared.out_apart
+    at = op.schema.index.get("dtype")
+    if at is not None and args[at] is not None and args[at] is not outs[0].dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {c_name(args[at])}, but got {c_name(outs[0].dtype)} instead"
+        )
     if ambient.mode & modes.FORWARD and any(has_tangent(t) for t in (*tensors, *outs)):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"

@@ -103,3 +103,11 @@ def test_ldexp_is_differentiated_by_fractional_exponents():
     x = torch.tensor([1.5, -2.0], dtype=torch.float64, requires_grad=True)
     y = torch.tensor([0.5, 1.2], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(torch.ldexp, (x, y))
+
+
+def test_frexp_into_other_dtypes():
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="expects exponent to have int dtype but got long int"):
+        torch.frexp(x, out=(torch.ones(3), torch.ones(3, dtype=torch.int64)))
+    with pytest.raises(RuntimeError, match="expects mantissa to have dtype float but got double"):
+        torch.frexp(x, out=(torch.ones(3, dtype=torch.float64), torch.ones(3, dtype=torch.int32)))
