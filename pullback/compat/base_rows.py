@@ -162,7 +162,7 @@ ROWS: dict[str, dict[str, str]] = {
         ).split()
     },
     "torch._C._nn": {
-        "*": "pullback.nn.functional",
+        "*": "pullback.compat.network_names",
         "gelu_": "pullback.compat.private_names:gelu_",
         "_parse_to": "pullback.nn.module_conversion:_parse_to",
     },

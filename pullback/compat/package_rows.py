@@ -211,7 +211,7 @@ TORCH_ROWS: dict[str, str] = {
     "_convert_indices_from_coo_to_csr": f"{_FUNCTIONS}:rows_to_compressed",
     "_convert_indices_from_csr_to_coo": f"{_FUNCTIONS}:compressed_to_rows",
     "_debug_has_internal_overlap": "pullback.compat.private_names:has_internal_overlap",
-    "Storage": "pullback:FloatStorage",
+    "Storage": "pullback.compat.private_names:Storage",
     "_register_device_module": "pullback.compat.private_names:register_device_module",
     "_storage_classes": "pullback.ops.make.storages:classes",
     "_embedding_bag_forward_only": "pullback.ops.network.embedding:embedding_bag_forward_only",

@@ -21,6 +21,7 @@ from ..core.storage import storage_of
 from ..core.tensor import Tensor
 from ..core.tree import tree_map_only
 from ..ops.make.random import fork_rng
+from ..ops.make.storages import LEGACY
 from ..surface.jit.graphs import TracingState, tracing_state
 from ..surface.overrides import resolve_name
 from ..surface.settings import get_default_device as default
@@ -259,3 +260,10 @@ class SimpleText(str):
     __slots__ = ()
 
     __repr__ = str.__str__
+
+
+def __getattr__(name: str) -> Any:
+    """`Storage`: the old class of storages of the default dtype, whichever that is now."""
+    if name == "Storage":
+        return LEGACY[f"{ambient.default_dtype.scalar_name}Storage"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

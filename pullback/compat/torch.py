@@ -13,6 +13,7 @@ import sys
 import types
 
 from ..surface.homes import Aliased, exists
+from . import children
 from .base_rows import ROWS as BASE_ROWS
 from .class_names import name_later, take_names
 from .compile_rows import OBJECTS as COMPILE_OBJECTS
@@ -224,3 +225,4 @@ def install() -> None:
         home = sys.modules.get(_own_name(name))
         if home is not None:
             _answer_private_names(home, name)
+    children.follow()

@@ -13,6 +13,11 @@ class autocast(_amp.autocast):
     """`amp.autocast("cuda", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype=None, cache_enabled: bool = True):
+        warnings.warn(
+            "`torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cuda', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
     def __call__(self, func):

@@ -10,6 +10,7 @@ import math
 import numbers
 import warnings
 
+from ..core.modes import AUTOCAST, ambient
 from ..core.tensor import Tensor
 from ..ops.system.operator import public
 from . import init
@@ -115,7 +116,7 @@ class RNNBase(Module):
     # ---- checks
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         weight = self._flat_weights[0]
-        if input.dtype is not weight.dtype:
+        if input.dtype is not weight.dtype and not ambient.mode & AUTOCAST:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"

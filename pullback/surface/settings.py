@@ -58,6 +58,8 @@ def set_default_tensor_type(t) -> None:
     """
     if isinstance(t, str):
         t = TYPED[t.rpartition(".")[2]]
+    if not isinstance(t, type):
+        raise TypeError("invalid type object")
     if hasattr(t, "check_available"):  # a name for CUDA tensors
         t.check_available()
     warnings.warn(
@@ -65,7 +67,7 @@ def set_default_tensor_type(t) -> None:
         "torch.set_default_device() as alternatives.",
         stacklevel=2,
     )
-    set_default_dtype(t.dtype)
+    set_default_dtype(t.dtype)  # type: ignore[attr-defined]
 
 
 @_public

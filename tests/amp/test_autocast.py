@@ -17,7 +17,7 @@ WIDEST_ON_CUDA = "addcdiv addcmul atan2 bilinear cat cross dot index_put scatter
 
 
 def overloads(names: str):
-    return [op for op in registry.values() if op.name in names.split()]
+    return [op for op in registry.values() if op.namespace == "aten" and op.name in names.split()]
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,31 @@ def test_norms_keep_their_precision_and_distances_take_float32_on_cpus():
 
 def test_availability_by_name():
     assert torch.amp.is_autocast_available(device_type="cpu") and not torch.amp.is_autocast_available("xla")
+
+
+def test_old_names_are_deprecated():
+    with (
+        pytest.warns(FutureWarning, match=r"`torch.cpu.amp.autocast\(args...\)` is deprecated"),
+        torch.cpu.amp.autocast(),
+    ):
+        assert torch.is_autocast_enabled("cpu")
+    with pytest.warns(FutureWarning, match=r"`torch.cuda.amp.autocast\(args...\)` is deprecated"):
+        torch.cuda.amp.autocast(enabled=False)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_of_another_dtype(kind):
+    layer, x = getattr(torch.nn, kind)(1, 1, 2).to(torch.bfloat16), torch.randn(1, 2, 1)
+    with pytest.raises(ValueError, match="RNN input dtype .* does not match weight dtype"):
+        layer(x)
+    with torch.autocast("cpu"):
+        assert layer(x)[0].isfinite().all()
+
+
+def test_a_layer_in_one_call():
+    bias, x, w = torch.randn(2), torch.randn(3, 4), torch.randn(4, 2)
+    plain = torch.addmm(bias, x, w)
+    assert torch._addmm_activation(bias, x, w).equal(plain.relu())
+    assert torch._addmm_activation(bias, x, w, use_gelu=True).equal(torch.nn.functional.gelu(plain))
+    with torch.autocast("cpu"):
+        assert torch._addmm_activation(bias, x, w).dtype is torch.bfloat16

@@ -3,7 +3,7 @@
 import pytest
 
 import pullback as torch
-from pullback.compat import dynamo_names, functions, functorch_names, nested_names, private_names
+from pullback.compat import dynamo_names, functions, functorch_names, nested_names, network_names, private_names
 from pullback.ops.make.construct import typed_classes
 
 
@@ -92,3 +92,19 @@ def test_jagged_tensors_by_their_class():
     assert [tuple(part.shape) for part in t.unbind()] == [(2, 1), (2, 2)] and t.requires_grad
     with pytest.raises(TypeError, match="unexpected keyword arguments"):
         nested_names.NestedTensor(values, offsets, ragged=1)
+
+
+def test_storage_follows_the_default_dtype():
+    assert private_names.Storage is torch.FloatStorage
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert private_names.Storage is torch.DoubleStorage
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_operators_of_networks_without_a_public_function():
+    assert network_names.linear is torch.nn.functional.linear
+    out = torch.empty(0)
+    assert network_names.upsample_nearest1d(torch.ones(1, 1, 2), (4,), 2, out=out) is out and out.shape == (1, 1, 4)
+    assert not hasattr(network_names, "no_such_operator")

@@ -248,3 +248,9 @@ def test_a_dataset_that_is_its_own_iterator_is_begun_once():
             return self.place
 
     assert [b.tolist() for b in DataLoader(Stream(), batch_size=2)] == [[1, 2], [3, 4], [5]]
+
+
+def test_workers_that_cannot_be_told_what_to_do():
+    loader = DataLoader([1, 2], num_workers=1, worker_init_fn=lambda i: None, multiprocessing_context="spawn")
+    with pytest.warns(UserWarning, match="Got pickle error when attempting"), pytest.raises(Exception, match="pickle"):
+        next(iter(loader))

@@ -65,7 +65,9 @@ def ordered_strides(shape: tuple, stride: tuple) -> tuple:
     """Strides without gaps, in the order of dimensions of a view of that shape."""
     if is_dense(shape, stride):
         return stride
-    order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
+    if all(n.__class__ is int for n in (*shape, *stride)):
+        return elementwise_strides(shape, [(shape, stride)])
+    order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))  # comparing equal strides would fix symbols
     return strides_for_order(shape, order) if all(stride) else contiguous_strides(shape)
 
 

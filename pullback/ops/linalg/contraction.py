@@ -16,7 +16,7 @@ from ..family.base import composite
 from ..family.contraction import CONTRACTION, added_product_flops, contraction, product, product_flops, rounded_product
 from ..system.calls import export_operator
 from ..system.dispatch import dispatch
-from ..system.operator import Operator, export
+from ..system.operator import Operator, export, exports
 from ..system.scalars import exact_out
 from . import contraction_shapes as shapes
 from . import contraction_shortcuts as shortcuts
@@ -411,6 +411,19 @@ linear = export_operator(
         autocast_cuda="lower",
     )
 )
+
+
+@composite(
+    "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
+    method=False,
+    out=False,
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+)
+def addmm_activation(self, mat1, mat2, beta, alpha, use_gelu):
+    """A layer in one call: a product, a bias, and `relu` or `gelu`."""
+    result = self.addmm(mat1, mat2, beta=beta, alpha=alpha)
+    return exports["nn.functional"]["gelu"](result) if use_gelu else result.relu()
 
 
 @composite(

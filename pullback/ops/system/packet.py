@@ -56,6 +56,7 @@ class OpOverloadPacket:
                     return result
         if ambient.mode & FUNCTION or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
             return call_overridden(self, args, kwargs)
+        out = kwargs.pop("out") if "out" in kwargs and self.namespace == "aten" else None
         errors: list[Exception] = []
         fitting = [op for op in found.values() if len(args) <= op.schema.positional]
         for op in fitting or list(found.values()):
@@ -64,7 +65,10 @@ class OpOverloadPacket:
             except (TypeError, RuntimeError) as e:
                 errors.append(e)
                 continue
+            if out is not None:
+                from .general import write_out
 
+                return write_out(op, bound, out)
             return dispatch(op, bound)
         for op in found.values():
             if (listed := _by_rows(op, args)) is not None:

@@ -12,6 +12,11 @@ class autocast(_amp.autocast):
     """`amp.autocast("cpu", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype=bfloat16, cache_enabled: bool = True):
+        warnings.warn(
+            "`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
     def __call__(self, func):

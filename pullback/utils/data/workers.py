@@ -10,8 +10,10 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import pickle
 import signal
 import time
+import warnings
 import weakref
 from multiprocessing.connection import wait
 from typing import Any
@@ -20,6 +22,12 @@ from .dataloader import DataLoader, DataLoaderIterator
 from .worker import Exhausted, Failure, Plan, Resume, work
 
 JOIN_SECONDS = 5.0
+
+_NOT_PICKLABLE = (
+    "Got pickle error when attempting to start a worker Process. This might be because the worker Process arguments are not picklable. Python "
+    "3.14+ changed the multiprocessing start method in non-Mac POSIX platforms to 'forkserver', which requires the worker Process arguments to be "
+    "picklable. You can also try multiprocessing.set_start_method('fork')."
+)
 
 
 class ByWorkers(DataLoaderIterator):
@@ -46,7 +54,11 @@ class ByWorkers(DataLoaderIterator):
             mine, its = context.Pipe()
             copied = [*self.pipes, mine] if forks else []  # a worker that kept them would hide the end of a pipe
             process = context.Process(target=work, args=(plan, i, its, copied), daemon=True)
-            process.start()
+            try:
+                process.start()
+            except (TypeError, AttributeError, pickle.PicklingError):
+                warnings.warn(_NOT_PICKLABLE, stacklevel=2)
+                raise
             its.close()
             self.pipes.append(mine)
             self.processes.append(process)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -135,3 +137,16 @@ def test_arange_says_that_out_has_another_number_of_elements():
 def test_arange_of_more_elements_than_can_be_counted():
     with pytest.raises(RuntimeError, match="invalid size, possible overflow"):
         torch.arange(0.0, 3e38)
+
+
+@pytest.mark.parametrize("size, stride", [((4, 3, 2), (10, 0, 3)), ((4, 3, 2), (10, 1, 1)), ((4, 2, 3), (10, 3, 3))])
+def test_tensors_like_ones_with_gaps_have_the_order_of_results(size, stride):
+    t = torch.empty_strided(size, stride).fill_(1.0)
+    for order in itertools.permutations(range(3)):
+        view = t.permute(order)
+        assert torch.zeros_like(view).stride() == torch.exp(view).stride() == view.clone().stride()
+
+
+def test_default_types_are_classes():
+    with pytest.raises(TypeError, match="invalid type object"):
+        torch.set_default_tensor_type(torch.float32)

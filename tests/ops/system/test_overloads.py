@@ -54,3 +54,10 @@ def test_an_out_of_another_dtype_than_was_asked_for(name):
         getattr(torch, name)(x, 0, dtype=torch.float64, out=out)
     wide = torch.zeros(0, dtype=torch.float64)
     assert getattr(torch, name)(x, 0, dtype=torch.float64, out=wide) is wide
+
+
+def test_out_of_all_overloads_of_a_name():
+    out = torch.empty(0)
+    assert torch.ops.aten.add(torch.ones(2), 1, out=out) is out and out.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.ops.aten.add(torch.ones(2, requires_grad=True), 1, out=out)
