@@ -1,13 +1,14 @@
 """The plain cases of batch norm in training and of its gradient, computed without the general path.
 
 Each function takes the arguments of a call and gives the result, or None where something listens, dtypes differ, memory is not row-major or
-there is no kernel in C: then the general path decides, and raises what there is to raise.
+there is no kernel in C: then the general path decides, and raises what there is to raise. So it does with deterministic algorithms, where
+results are, bit for bit, those of compiled code.
 """
 
 from __future__ import annotations
 
 from ...core import native
-from ...core.modes import ambient
+from ...core.modes import ambient, process
 from ...core.tensor import Tensor, wrap
 from ..eager.functions import all_plain, bypassing
 from ..system.operator import registry
@@ -20,7 +21,7 @@ def _array(t: Tensor | None):
 @bypassing("batch_norm.default", "native_batch_norm.default")
 def batch_norm(x, running_mean, running_var, weight, bias, momentum, eps) -> Tensor | None:
     """Batch norm by the statistics of the batch, which move the running ones."""
-    if ambient.mode >= 2 or momentum.__class__ is not float or eps.__class__ is not float:
+    if ambient.mode >= 2 or process.deterministic or momentum.__class__ is not float or eps.__class__ is not float:
         return None
     if not all_plain(x, running_mean, running_var, weight, bias):
         return None
@@ -42,7 +43,7 @@ def batch_norm(x, running_mean, running_var, weight, bias, momentum, eps) -> Ten
 @bypassing("native_batch_norm_backward.default")
 def backward(g, x, weight, mean, rstd, mask: tuple) -> tuple | None:
     """The gradients of input, weight and bias, where batch statistics were used and nothing is recorded."""
-    if ambient.mode or not all_plain(g, x, weight, mean, rstd) or x._array.ndim < 2:
+    if ambient.mode or process.deterministic or not all_plain(g, x, weight, mean, rstd) or x._array.ndim < 2:
         return None
     axes = (0, *range(2, x._array.ndim))
     arrays = [_array(t) for t in (mean, rstd, weight)]
