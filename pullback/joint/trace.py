@@ -48,6 +48,15 @@ class AliasedWrite(Exception):
         self.inputs = inputs  # which ones
 
 
+def _as_it_came(value):
+    """An input's fake apart from the one that the function gets, which may give that another shape (`unsqueeze_`)."""
+    if not isinstance(value, Tensor):
+        return value
+    twin = value.shallow()
+    twin.__dict__.update(value.__dict__)
+    return twin
+
+
 class JointTrace:
     """One function being traced."""
 
@@ -60,7 +69,7 @@ class JointTrace:
         self.counts = [0, 0]  # placeholders for inputs and for tangents so far
         self.args = [self._input(a) for a in args]
         self.layouts = [layout_of(a) for a in self.args]
-        self.primals = flat(self.leaves)
+        self.primals = [_as_it_came(leaf) for leaf in flat(self.leaves)]
         self.parts = [parts_of(a) if is_wrapper(a) else [] for a in self.args]
         self.part_places = [[geometry(p) for p in parts] for parts in self.parts]
         self.before = [

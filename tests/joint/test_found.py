@@ -111,6 +111,10 @@ FOUND = {
     "an index that is in the range of nothing": program(
         ("a1 = torch.randn(0)",), ("a1",), ("a1.index_fill_(0, torch.tensor([0]), 0.75)",), ("a1",)
     ),
+    "an input of another shape afterwards, beside sizes that depend on data": program(
+        ("a1 = torch.randn(2, 3)", "a2 = a1.view_as(a1)"), ("a1", "a2"),
+        ("v3 = a1[[0, 0, 0]]", "v4 = v3[::2]", "v4[torch.arange(2) == 0] = 0.5", "v4.t_()", "a2.unsqueeze_(0)"), ("v4", "v3")
+    ),
 }  # fmt: skip
 
 
