@@ -20,7 +20,9 @@ F = torch.nn.functional
 Call = tuple[str, Callable]
 BY_VALUES = (
     "ops.aten.cumprod_backward.default",
-)  # chooses by its values, which it does not read where a mode looks on
+    *(f"torch._foreach_{name}" for name in ("addcmul", "addcmul_", "addcdiv", "addcdiv_")),
+    *(f"ops.aten._foreach_{name}.Tensor" for name in ("addcmul", "addcmul_", "addcdiv", "addcdiv_")),
+)  # what is computed depends on values, which are not read where a mode looks on
 
 
 class Watch(TorchDispatchMode):
@@ -146,6 +148,7 @@ def compositions() -> Iterator[Call]:
     """Operators that are written in others, and have a plain case of their own."""
     x = _grown()
     yield "linear.default", functools.partial(F.linear, x, torch.ones(2, 4))
+    yield "batch_norm.default", functools.partial(F.batch_norm, x, None, None, training=True)
     yield "matmul.default", functools.partial(operator.matmul, x, x.t().clone())
     yield "reshape.default", functools.partial(x.reshape, (4, 3))
     yield "flatten.using_ints", functools.partial(torch.flatten, x)
