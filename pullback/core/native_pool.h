@@ -1,7 +1,8 @@
 /* The threads of C code: one pool for the process, which the kernels in C and generated code share.
  *
  * share() cuts rows into parts of a given length, so that results do not depend on the number of threads; parallel() cuts a
- * range into pieces of its own choice. The caller works too, and waits for nobody who has not begun; workers wait awake for a
+ * range into pieces of its own choice. Each thread begins with a run of pieces of its own, the same from call to call, so that what it
+ * wrote before is still near to it, and then takes from the others'. The caller works too, and waits for nobody who has not begun; workers wait awake for a
  * moment, since work follows work closely, then sleep. A second caller, while the pool is busy, does its work alone. After a
  * fork, a child makes its own workers. No Python here: this text is also compiled by itself, where the extension is not
  * built (runtime/threads.py), with POOL_API defined as nothing.
@@ -27,8 +28,14 @@ static struct {
     pthread_cond_t more;
     int workers, hooked;
     long starts[POOL_MOST]; /* the round at which each worker was hired */
-    atomic_long state, next;
+    atomic_long state;
     atomic_int sleepers, wanted;
+    int sharers;
+    struct {
+        atomic_long next;
+        long end;
+        char apart[48]; /* each in a line of the cache by itself */
+    } runs[POOL_MOST];
     Part part;
     void *job;
     ssize_t from, until, piece;
@@ -40,12 +47,26 @@ static inline void pool_relax(void) {
 #endif
 }
 
-static void pool_work(void) {
-    for (;;) {
-        ssize_t first = pool.from + (ssize_t)atomic_fetch_add(&pool.next, 1) * pool.piece;
-        if (first >= pool.until)
-            return;
-        pool.part(pool.job, first, first + pool.piece < pool.until ? first + pool.piece : pool.until);
+/* The pieces of one thread, by its number: those of its own run, then those that others have not begun. */
+static void pool_work(int number) {
+    for (int k = 0; k < pool.sharers; k++) {
+        int run = (number + k) % pool.sharers;
+        for (;;) {
+            long at = atomic_fetch_add(&pool.runs[run].next, 1);
+            if (at >= pool.runs[run].end)
+                break;
+            ssize_t first = pool.from + (ssize_t)at * pool.piece;
+            pool.part(pool.job, first, first + pool.piece < pool.until ? first + pool.piece : pool.until);
+        }
+    }
+}
+
+static void pool_cut(int threads) {
+    long pieces = pool.piece > 0 ? (long)((pool.until - pool.from + pool.piece - 1) / pool.piece) : 0;
+    pool.sharers = threads;
+    for (int r = 0; r < threads; r++) {
+        atomic_store(&pool.runs[r].next, pieces * r / threads);
+        pool.runs[r].end = pieces * (r + 1) / threads;
     }
 }
 
@@ -73,7 +94,7 @@ static void *pool_worker(void *given) {
             continue;
         while ((now & POOL_OPEN) && POOL_ROUND(now) == seen) /* a round that is over is not entered */
             if (atomic_compare_exchange_weak(&pool.state, &now, now + 1)) {
-                pool_work();
+                pool_work((int)number + 1);
                 atomic_fetch_sub(&pool.state, 1);
                 break;
             }
@@ -113,7 +134,7 @@ static void pool_hire(int threads) {
 static void pool_run(Part part, void *job, ssize_t begin, ssize_t end, ssize_t piece, int threads) {
     pool_hire(threads);
     pool.part = part, pool.job = job, pool.from = begin, pool.until = end, pool.piece = piece;
-    atomic_store(&pool.next, 0);
+    pool_cut(threads);
     atomic_store(&pool.wanted, threads - 1);
     atomic_store(&pool.state, (POOL_ROUND(atomic_load(&pool.state)) + 1) << 17 | POOL_OPEN);
     if (atomic_load(&pool.sleepers)) {
@@ -121,7 +142,7 @@ static void pool_run(Part part, void *job, ssize_t begin, ssize_t end, ssize_t p
         pthread_cond_broadcast(&pool.more);
         pthread_mutex_unlock(&pool.lock);
     }
-    pool_work();
+    pool_work(0);
     atomic_fetch_and(&pool.state, ~POOL_OPEN);
     for (int spin = 0; atomic_load(&pool.state) & (POOL_OPEN - 1); spin++) {
         if (spin < 2000)
