@@ -13,13 +13,13 @@ WIDE = "-fopenmp-simd -fno-unswitch-loops --param=vect-max-peeling-for-alignment
 # name: (what it is built with, the headers it reads, without their `native_`)
 EXTENSIONS = {
     "native": ("-O3 -fno-math-errno -fno-trapping-math", "pool rows channels jobs"),
-    "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "types elements special fits polynomials"),
+    "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "machine types elements special fits polynomials"),
     "network": (
         f"{LOOPS} -fopenmp-simd",
-        "types elements matrices levels layers vectors products attention forms convolution direct windows",
+        "types elements matrices levels machine layers vectors products attention forms convolution direct windows",
     ),
-    "products": (LOOPS, "arrays types levels factors vectors packed wholes"),
-    "recurrent": (f"{LOOPS} -fopenmp-simd", "arrays types elements levels gated vectors packed recurrent"),
+    "products": (LOOPS, "arrays types levels machine factors vectors packed wholes"),
+    "recurrent": (f"{LOOPS} -fopenmp-simd", "arrays types elements levels machine gated vectors packed recurrent"),
     "spatial": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves spatial grid"),
     "along": (f"{LOOPS} {ROUNDED}", "arrays moves types lanes elements along"),
     "places": (f"{LOOPS} {ROUNDED}", "arrays moves places"),

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "native_machine.h"
 #include "native_types.h"
 #if defined(__clang__)
 #define SIMD _Pragma("clang loop vectorize(enable)")
@@ -29,8 +30,7 @@
 #include "native_elements.h"
 #include "native_special.h"
 #undef V
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDER
+#ifdef HAS_LEVELS
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #define V(name) name##_avx2
@@ -63,7 +63,7 @@ typedef struct {
 } Kernel;
 
 static Kernel TABLE[] = {
-#ifdef WIDER
+#ifdef HAS_LEVELS
 #define ROW(symbol, name, arrays, numbers, results, types) \
     {name, arrays, numbers, results, types, {symbol##_plain, symbol##_avx2, symbol##_avx512}, NULL},
 #else
@@ -74,7 +74,7 @@ static Kernel TABLE[] = {
 #include "native_special.h"
 #undef ROW
 };
-#ifdef WIDER
+#ifdef HAS_LEVELS
 static const Loop widens[3] = {widen_plain, widen_avx2, widen_avx512}, narrows[3] = {narrow_plain, narrow_avx2, narrow_avx512};
 #else
 static const Loop widens[3] = {widen_plain, widen_plain, widen_plain}, narrows[3] = {narrow_plain, narrow_plain, narrow_plain};
@@ -609,15 +609,7 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_elements", "See core.elements.", -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__elements(void) {
-    int level = 0;
-#ifdef WIDER
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        level = 1;
-    if (level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
-        level = 2;
-#endif
+    const int level = machine_level();
     for (int k = 0; k < KERNELS; k++)
         TABLE[k].loop = TABLE[k].loops[level];
     widen = widens[level];

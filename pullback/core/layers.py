@@ -374,7 +374,8 @@ EXTENSIONS: dict[str, dict[str, str]] = {
     "Tensor": {
         "ops.system.overrides": "__torch_function__",
         "ops.system.dunders": "__div__ __idiv__ __rdiv__ __matmul__ __rmatmul__ __invert__ __contains__ __iter__ __reversed__",
-        "ops.make.construct": "__array_wrap__ __dlpack__ __dlpack_device__",
+        "ops.make.construct": "__array_wrap__",
+        "ops.make.dlpack": "__dlpack__ __dlpack_device__",
         "ops.make.memory": "__deepcopy__ __reduce_ex__",
         "ops.make.python_values": "__array__ __bool__ __complex__ __float__ __format__ __index__ __int__",
         "ops.shape.complex_views": "real imag",

@@ -3,6 +3,7 @@
  * LEVELS(name) are the addresses of a thing of that name: a row for each level, of single precision and of double. `level` is the one in use:
  * the machine's best, once `find_level` was called; `instructions` is a function of Python that says it, and sets it.
  */
+#include "native_machine.h"
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define N(name) JOIN(name, SUFFIX)
@@ -11,7 +12,7 @@
 #include TEMPLATE
 #undef LEVEL
 #undef VECTOR
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#ifdef HAS_LEVELS
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #define LEVEL _avx2
@@ -31,21 +32,10 @@
 #define LEVELS(name) {{&name##_f_plain, &name##_d_plain}, {&name##_f_avx2, &name##_d_avx2}, {&name##_f_avx512, &name##_d_avx512}}
 #else
 #define LEVELS(name) {{&name##_f_plain, &name##_d_plain}}
-#define NO_LEVELS
 #endif
 static int level, best_level;
 
-static void find_level(void) {
-#ifndef NO_LEVELS
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        level = 1;
-    if (level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
-        level = 2;
-    best_level = level;
-#endif
-}
+static void find_level(void) { level = best_level = machine_level(); }
 
 /* instructions(level or -1): the set of instructions in use (0 any machine's, 1 AVX2, 2 AVX-512); another is used from now on where the
  * machine has it. */

@@ -14,7 +14,7 @@ from .system import dunders
 from .system.operator import exports
 
 MODULES = (
-    "make.factories", "make.ranges", "make.like", "make.construct", "make.conversion", "make.conversion_operators", "make.filling", "make.lifting",
+    "make.factories", "make.ranges", "make.like", "make.construct", "make.dlpack", "make.conversion", "make.conversion_operators", "make.filling", "make.lifting",
     "make.assertions", "make.python_values",
     "make.memory", "elementwise.arithmetic", "elementwise.division", "elementwise.exponential",
     "elementwise.power", "elementwise.trigonometric", "elementwise.comparison", "elementwise.selection",

@@ -14,6 +14,11 @@ from .graph_trace import GraphTrace
 from .make_fx import by_operator
 
 
+def _apart(value: Any) -> Any:
+    """A tensor of this trace's own on the same memory; what is no tensor, itself."""
+    return value.shallow(value._autograd) if isinstance(value, Tensor) else value
+
+
 class DecompositionInterpreter(Interpreter):
     """Runs a module and writes what it does into `new_graph`."""
 
@@ -23,16 +28,13 @@ class DecompositionInterpreter(Interpreter):
         self.tracer.graph = self.new_graph = new_graph
 
     def placeholder(self, target: Any, args: tuple, kwargs: dict) -> Any:
-        value = super().placeholder(target, args, kwargs)
-        if isinstance(value, Tensor):
-            value = value.shallow(value._autograd)
+        value = _apart(super().placeholder(target, args, kwargs))
         self.tracer.track(value, self.new_graph.placeholder(target))
         return value
 
     def get_attr(self, target: Any, args: tuple, kwargs: dict) -> Any:
-        value = super().get_attr(target, args, kwargs)
+        value = _apart(super().get_attr(target, args, kwargs))
         if isinstance(value, Tensor):
-            value = value.shallow(value._autograd)
             self.tracer.track(value, self.new_graph.get_attr(target))
         return value
 
