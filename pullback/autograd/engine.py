@@ -460,6 +460,7 @@ def is_sole_view(g: Tensor) -> bool:
         getrefcount(base) == views + 4  # each view's, the `args` of the first, `base`, `source`, and the call's own
         and getrefcount(g._memory) == views + 2
         and base._autograd is None
+        and not base._keys  # what is no plain array counts no bytes
         and base._array.nbytes == array.nbytes
         and not is_cached(base)
     )
