@@ -337,7 +337,7 @@ def _cov_norm(weights, aweights, total, correction: int):
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
             stacklevel=5,
         )
-    return norm * 0 if low else norm
+    return abs(norm * 0) if low else norm  # zero is positive: what is divided by it keeps its sign
 
 
 @composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")

@@ -281,6 +281,7 @@ def _triangle(name: str, lower: bool):
     def kernel(xp, self, diagonal):
         _check_triangle(name, self.ndim)
         rows, columns = self.shape[-2:]
+        diagonal = min(max(diagonal, -rows), columns + 1)  # beyond that nothing changes, and integers would overflow
         if lower:
             keep = xp.tri(rows, columns, diagonal, dtype=bool)
         else:

@@ -7,8 +7,7 @@ arguments fit no old form either.
 
 from __future__ import annotations
 
-import warnings
-
+from ...core.errors import warn_once
 from ...core.tensor import Tensor
 
 _FACTORS = {
@@ -16,7 +15,6 @@ _FACTORS = {
     **dict.fromkeys(("addcmul", "addcdiv"), ("value",)),
     **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), ("beta", "alpha")),
 }
-_warned: set[str] = set()
 
 
 def has_old_form(name: str) -> bool:
@@ -32,15 +30,11 @@ def call_old_form(function, args: tuple, keywords: dict):
     if factors is None:
         expected = 2 if source in ("add", "sub") else 3
         raise TypeError(f"{name}() takes {expected} positional arguments but {len(args)} were given")
-    if name not in _warned:
-        _warned.add(name)
-        today = ", ".join(f"{factor}=..." for factor in factors)
-        warnings.warn(
-            f"This overload of {name} is deprecated: numbers in front of tensors. "
-            f"Consider using the signature {name}(tensors, {today}) instead.",
-            UserWarning,
-            stacklevel=3,
-        )
+    today = ", ".join(f"{factor}=..." for factor in factors)
+    warn_once(
+        f"This overload of {name} is deprecated: numbers in front of tensors. "
+        f"Consider using the signature {name}(tensors, {today}) instead.",
+    )
     return function(*tensors, **factors, **keywords)
 
 

@@ -106,3 +106,8 @@ def test_a_histogram_says_that_it_has_no_gradient() -> None:
     counts, _ = torch.histogram(x, 4, range=(-2.0, 2.0))
     with pytest.raises(RuntimeError, match="is not implemented"):
         counts.sum().backward()
+
+
+def test_cov_without_degrees_of_freedom_is_positive_infinity():
+    with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+        assert torch.cov(torch.tensor([[1.0, 2.0, 4.0]]), correction=4).item() == float("inf")
