@@ -99,6 +99,19 @@ def test_a_worker_killed_in_the_middle_ends_the_epoch_and_leaves_no_process():
     assert not [child for child in multiprocessing.active_children() if child.is_alive()]
 
 
+@pytest.mark.parametrize("between", ["batches", "passes"])
+def test_a_worker_found_dead_when_it_is_given_work_is_named(between):
+    loader = DataLoader(range(64), batch_size=1, num_workers=2, persistent_workers=True)
+    batches = iter(loader)
+    first = list(batches) if between == "passes" else [next(batches)]
+    assert first[0].item() == 0
+    for process in batches._workers:
+        process.kill()
+        process.join()
+    with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid.* is killed by signal"):
+        list(loader if between == "passes" else batches)
+
+
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
 def test_a_loss_that_is_no_number_is_traced_under_anomaly_mode():
     net = nn.Linear(2, 1)

@@ -80,8 +80,9 @@ class ByWorkers(DataLoaderIterator):
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
-        for pipe in self.pipes:
-            pipe.send(Resume())
+        self.alive = [True] * self.count  # all must answer
+        for worker in range(self.count):
+            self._give(worker, Resume())
         left = self.count
         while left:  # what is still on its way from the last pass is thrown away
             number, _ = self._receive()
@@ -101,8 +102,14 @@ class ByWorkers(DataLoaderIterator):
         except StopIteration:
             return
         self.tasks[self.sent] = worker
-        self.pipes[worker].send((self.sent, index))
+        self._give(worker, (self.sent, index))
         self.sent += 1
+
+    def _give(self, worker: int, message: Any) -> None:
+        try:
+            self.pipes[worker].send(message)
+        except ConnectionError:
+            pass  # its process has died, which the next wait for a batch says, with the cause
 
     def _next_worker(self) -> int | None:
         alive = sum(self.alive)
@@ -149,7 +156,7 @@ class ByWorkers(DataLoaderIterator):
         for task in [n for n, worker in self.tasks.items() if worker == batch.worker_id]:
             del self.tasks[task]
         if not self.loader.persistent_workers:
-            self.pipes[batch.worker_id].send(None)
+            self._give(batch.worker_id, None)
         self._send_next()
 
     # ---- what comes back
