@@ -173,7 +173,7 @@ static void NAME(margins)(const T *x, const i64 *wanted, i64 rows, i64 classes, 
         double sum = 0;
         for (i64 c = 0; c < classes; c++) {
             double z = (double)(T)((T)margin - x[wanted[r]] + x[c]);
-            if (c == wanted[r] || z <= 0) continue;
+            if (c == wanted[r] || !(z > 0)) continue;
             sum += (p == 1 ? z : z * z) * (weight ? (double)weight[wanted[r]] : 1);
         }
         losses[r] = sum / (double)classes;

@@ -377,11 +377,15 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
         raise RuntimeError("only p == 1 and p == 2 supported")
     _check_classes(self, target, weight)
     x, index = _rows(self), target.reshape(-1, 1)
-    short = (margin - x.gather(1, index) + x).relu()
+    short = margin - x.gather(1, index) + x
+    counts = (short > 0).scatter(
+        1, index, False
+    )  # what keeps its distance counts nothing, whatever its weight; nor does NaN
+    short = short.where(counts, 0)
     short = short if p == 1 else short * short
     if weight is not None:
-        short = short * weight[index]
-    loss = short.scatter(1, index, 0).sum(1) / x.shape[1]
+        short = short * weight[index].where(counts, 0)
+    loss = short.sum(1) / x.shape[1]
     return reduced(loss if target.ndim else loss.reshape(()), reduction)
 
 

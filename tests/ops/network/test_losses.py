@@ -221,3 +221,12 @@ def test_functions_of_torch_itself_reduce_only_where_they_are_told_to(name):
     mean = function(*args, reduction=1)
     assert not mean.ndim and getattr(torch.ops.aten, name)(*args).item() == mean.item()
     assert torch.compile(function)(*args).shape == function(*args).shape
+
+
+def test_margins_that_are_kept_count_nothing_whatever_their_weight():
+    for row, weight in (([1.0, math.nan, 0.0], None), ([5.0, 1.0, 4.0], torch.tensor([math.inf, 1.0, 1.0]))):
+        for p in (1, 2):
+            x = torch.tensor([row], requires_grad=True)
+            loss = F.multi_margin_loss(x, torch.tensor([0]), p=p, weight=weight)
+            loss.backward()
+            assert (loss.item(), x.grad.isnan().any().item()) == (0.0, False)
