@@ -1,14 +1,17 @@
 """How many threads the BLAS under NumPy and SciPy uses.
 
 In: a number of threads. Out: whether a library took it. The libraries are those already loaded into this process, found
-by their files' names; one that is not an OpenBLAS keeps its own count.
+by their files' names; one that is not an OpenBLAS keeps its own count. SciPy's is loaded when it is first needed: `scipy_linalg`
+brings it, and passes on what the others were told before.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+from types import ModuleType
 
-__all__ = ["set_blas_threads"]
+__all__ = ["scipy_linalg", "set_blas_threads"]
 
 # The wheels of NumPy and SciPy carry an OpenBLAS whose names have a prefix, a suffix (64-bit integers), or both.
 _SETTERS = (
@@ -17,8 +20,15 @@ _SETTERS = (
 )  # fmt: skip
 
 
+class _Count:
+    """What was last said; None while every library goes by its environment, as `get_num_threads` does."""
+
+    said: int | None = None
+
+
 def set_blas_threads(n: int) -> bool:
-    """Tell every loaded OpenBLAS to use `n` threads."""
+    """Tell every loaded OpenBLAS to use `n` threads, and those that `scipy_linalg` loads later."""
+    _Count.said = n
     told = False
     for path in _loaded_libraries():
         library = ctypes.CDLL(path)
@@ -29,6 +39,16 @@ def set_blas_threads(n: int) -> bool:
                 setter(n)
                 told = True
     return told
+
+
+@functools.cache
+def scipy_linalg() -> ModuleType:
+    """`scipy.linalg`, whose BLAS has the same number of threads as NumPy's."""
+    import scipy.linalg
+
+    if _Count.said is not None:
+        set_blas_threads(_Count.said)
+    return scipy.linalg
 
 
 def _loaded_libraries() -> set[str]:

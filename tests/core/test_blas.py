@@ -1,6 +1,9 @@
 """The count of threads reaches the BLAS that NumPy has loaded."""
 
 import ctypes
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -34,3 +37,44 @@ def test_set_num_threads_reaches_blas():
 def test_a_machine_without_a_list_of_libraries(monkeypatch):
     monkeypatch.setattr(blas, "_loaded_libraries", set)
     assert blas.set_blas_threads(1) is False
+
+
+LATE = """
+import ctypes, sys
+import pullback as torch
+from pullback.core import blas
+
+def counts():
+    found = {}
+    for path in blas._loaded_libraries():
+        getters = [getattr(ctypes.CDLL(path), n.replace("_set_", "_get_"), None) for n in blas._SETTERS]
+        found.update({path: g() for g in getters if g is not None})
+    return found
+
+before = counts()
+exec(sys.argv[1])
+assert "scipy.linalg" not in sys.modules
+torch.linalg.inv(torch.eye(3)), torch.matrix_exp(torch.eye(3))
+assert "scipy.linalg" in sys.modules
+print(torch.get_num_threads(), len(set(counts()) - set(before)), *sorted(set(counts().values())))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "environment", "expected"),
+    [
+        ("torch.set_num_threads(1)", {"OMP_NUM_THREADS": "2"}, (1, 1)),
+        ("torch.set_num_threads(3)", {"OMP_NUM_THREADS": "1"}, (3, 3)),
+        ("torch.use_deterministic_algorithms(True)", {"OMP_NUM_THREADS": "2"}, (2, 1)),
+        ("", {"OMP_NUM_THREADS": "2"}, (2, 2)),
+        ("", {}, None),
+    ],
+)
+def test_a_library_that_is_loaded_later_has_the_same_count(first, environment, expected):
+    clean = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    run = [sys.executable, "-c", LATE, first]
+    words = subprocess.run(run, env=clean | environment, capture_output=True, text=True, check=True).stdout.split()
+    threads, loaded, *counts = map(int, words)
+    if not loaded:
+        pytest.skip("SciPy has no OpenBLAS of its own")
+    assert (threads, *counts) == (expected or (threads, threads))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+from ...core.blas import scipy_linalg
 from .factor_kernels import lu_factor_ex
 from .lapack import is_complex, real_of
 
@@ -49,7 +50,7 @@ def matrix_exp(xp: Any, a: Array) -> Array:
     if not a.size:
         return xp.zeros(a.shape, a.dtype)
     if xp.__name__ == "numpy":
-        from scipy.linalg import expm
+        expm = scipy_linalg().expm
     else:
         from cupyx.scipy.linalg import expm as expm_of_one
 

@@ -12,6 +12,8 @@ from functools import cache, wraps
 from math import prod
 from typing import Any
 
+from ...core.blas import scipy_linalg
+
 Array = Any
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -19,10 +21,8 @@ PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 @cache
 def routine(name: str, char: str) -> Callable[..., Any]:
     """The LAPACK (or BLAS) wrapper of that name for a dtype's character."""
-    from scipy.linalg import blas, lapack
-
-    full = PREFIX[char] + name
-    return getattr(lapack, full, None) or getattr(blas, full)
+    scipy, full = scipy_linalg(), PREFIX[char] + name
+    return getattr(scipy.lapack, full, None) or getattr(scipy.blas, full)
 
 
 @cache
