@@ -5,7 +5,11 @@ operator of the same name gives for the elements that take part; where none does
 Written in differentiable operators: elements that are left out get gradient 0.
 """
 
-from .filling import where as _where  # noqa: F401 - a name that PyTorch has without a promise
+from .filling import every as _canonical_dim  # noqa: F401
+from .filling import identity as _reduction_identity  # noqa: F401 - names that PyTorch has without a promise
+from .filling import input_mask as _input_mask  # noqa: F401
+from .filling import output_mask as _output_mask  # noqa: F401
+from .filling import where as _where  # noqa: F401
 from .maskedtensor import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
 from .normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from .reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var

@@ -20,13 +20,57 @@ def filled(input: Tensor, mask: Tensor | None, value) -> Tensor:
     """`input`, with `value` where the mask is False."""
     if mask is None:
         return input
-    if mask.dtype is not dtypes.bool:
-        mask = mask.bool()
+    return public("torch", "where")(input_mask(input, mask=mask), input, input.new_full((), value))
+
+
+def neutral(name: str, input: Tensor, mask: Tensor | None, *args) -> Tensor:
+    """`input`, with what does not change the results of a reduction where the mask is False."""
+    if mask is None:
+        return input
+    return public("torch", "where")(input_mask(input, mask=mask), input, identity(name, input, *args))
+
+
+def input_mask(input: Tensor, *args, mask: Tensor | None = None, **kwargs) -> Tensor:
+    """The mask with the shape and layout of the input, in bool."""
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
     if mask.ndim > input.ndim:
         raise IndexError(
-            f"mask has {mask.ndim} dimensions, but must have no more than the input, which has {input.ndim}"
+            "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input): "
+            f"{mask.ndim} dimensions for an input of {input.ndim}"
         )
-    return public("torch", "where")(mask, input, input.new_full((), value))
+    mask = mask.bool()
+    if mask.shape != input.shape:
+        mask = mask.expand(input.shape) if mask.layout is devices.strided else mask.to_dense().expand(input.shape)
+    if mask.layout is input.layout:
+        return mask.coalesce() if mask.layout is devices.sparse_coo else mask
+    if input.layout is devices.strided:
+        return mask.to_dense()
+    return mask.to_sparse_csr() if input.layout is devices.sparse_csr else _as_coo(mask, input).coalesce()
+
+
+def _as_coo(mask: Tensor, input: Tensor) -> Tensor:
+    return mask.to_sparse(input.sparse_dim()) if mask.layout is devices.strided else mask.to_sparse()
+
+
+_FULL = ("sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std", "logsumexp")
+_ELEMENTWISE = ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod")
+
+
+def output_mask(
+    op: Callable, input: Tensor, *args, mask: Tensor | None = None, keepdim: bool = False, **kwargs
+) -> Tensor:
+    """True where a result of a function of this package comes from an element that takes part."""
+    name = getattr(op, "__name__", type(op).__name__)
+    if name in _ELEMENTWISE:
+        return input_mask(input, mask=mask)
+    if name not in _FULL:
+        raise ValueError(f"_output_mask expected masked operation (got {name})")
+    places = args[1:] if name == "norm" else args
+    result = input_mask(input, mask=mask)
+    for d in sorted(every(places[0] if places else kwargs.get("dim"), input.ndim), reverse=True):
+        result = result.any(d, keepdim)
+    return result
 
 
 def where(mask: Tensor, input: Tensor, fill_value: Tensor) -> Tensor:
@@ -55,8 +99,8 @@ def _coo_where(mask: Tensor, input: Tensor, fill_value: Tensor) -> Tensor:
 
 
 def every(dim: Dims, ndim: int) -> tuple[int, ...]:
-    """The dimensions that are reduced; None and () mean all."""
-    if dim is None or not isinstance(dim, int) and not len(dim):
+    """The dimensions that are reduced; None and the empty tuple (not the empty list) mean all."""
+    if dim is None or dim == ():
         return tuple(range(ndim))
     return wrap_dims(dim, ndim)
 
@@ -75,23 +119,40 @@ def highest(d: dtype_type):
     return 1 if d is dtypes.bool else int(np.iinfo(d.numpy).max)
 
 
+def identity(name: str, input: Tensor, *args) -> Tensor | None:
+    """What leaves a reduction as it is, as a scalar of the input's dtype; None where there is no such number."""
+    name, d = name.rsplit(".", 1)[-1], input.dtype
+    if name in ("mean", "var", "std"):
+        return None
+    if name == "median":
+        return input.new_full((), float("nan"), dtype=d if d.is_floating_point else dtypes.float32)
+    if name in ("sum", "cumsum", "prod", "cumprod"):
+        return input.new_full((), int(name.endswith("prod")))
+    if name == "norm":
+        return input.new_full((), float("inf") if (args[0] if args else 2) == float("-inf") else 0)
+    if name == "logsumexp" and d.is_complex:
+        return input.new_full((), complex("-inf"))
+    if name not in ("amax", "argmax", "logaddexp", "logsumexp", "amin", "argmin") or d.is_complex:
+        raise NotImplementedError(f"identity of {name} on {d} input")
+    return input.new_full((), (highest if name in ("amin", "argmin") else lowest)(d))
+
+
 def cast(input: Tensor, dtype: dtype_type | None) -> Tensor:
     return input if dtype is None else input.to(dtype)
 
 
 def inexact(function: Callable, input: Tensor, dtype: dtype_type | None) -> Tensor:
     """The input in a dtype with fractions; raises where it is not said which."""
-    input = cast(input, dtype)
-    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+    given = input.dtype if dtype is None else dtype
+    if not (given.is_floating_point or given.is_complex):
         raise ValueError(
-            f"{function.__name__}(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-            f"Got: {input.dtype}"
+            f"{function.__name__}(): Could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be "
+            f"either a floating point or complex dtype. Got: {given}"
         )
-    return input
+    return cast(input, dtype)
 
 
 def count(input: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """How many elements take part in each result."""
-    ones = input.new_ones((), dtype=dtypes.bool if mask is None else mask.dtype)
-    taking = (ones if mask is None else mask.bool()).expand(input.shape)
-    return taking.sum(dims, keepdim) if dims else taking.to(dtypes.int64)
+    taking = input.new_ones((), dtype=dtypes.bool).expand(input.shape) if mask is None else input_mask(input, mask=mask)
+    return taking.sum(dims, keepdim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.tensor import Tensor
 from ..ops.system.operator import public
-from .filling import cast, filled, highest, inexact, lowest
+from .filling import cast, filled, highest, inexact, lowest, neutral
 from .reductions import norm
 
 
@@ -50,5 +50,5 @@ def logaddexp(
     input: Tensor, other: Tensor, *, dtype=None, input_mask: Tensor | None = None, other_mask: Tensor | None = None
 ) -> Tensor:
     """The logarithm of the sum of two exponentials; one that is left out adds nothing."""
-    a, b = cast(input, dtype), cast(other, dtype)
-    return public("torch", "logaddexp")(filled(a, input_mask, lowest(a.dtype)), filled(b, other_mask, lowest(b.dtype)))
+    a, b = neutral("logaddexp", input, input_mask), neutral("logaddexp", other, other_mask)
+    return public("torch", "logaddexp")(a, b).to(input.dtype if dtype is None else dtype)

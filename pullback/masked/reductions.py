@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from ..core import dtype as dtypes
 from ..core.dtype import dtype as dtype_type
-from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..ops.system.operator import public
-from .filling import Dims, cast, count, every, filled, highest, inexact, lowest
+from .filling import Dims, cast, count, every, filled, inexact, neutral
 
 
 def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The sum; 0 where no element takes part."""
-    t = filled(cast(input, dtype), mask, 0)
-    return t.sum(every(dim, input.ndim), keepdim)
+    return neutral("sum", input, mask).sum(every(dim, input.ndim), keepdim, dtype=dtype)
 
 
 def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The product; 1 where no element takes part."""
-    t = filled(cast(input, dtype), mask, 1)
+    t = cast(neutral("prod", input, mask), dtype)
     t = t.to(dtypes.int64) if dtype is None and t.dtype.category < 2 else t
     for d in sorted(every(dim, input.ndim), reverse=True):
         t = t.prod(d, keepdim)
@@ -29,30 +25,26 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, 
 
 def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The largest element; the lowest number of the dtype where none takes part."""
-    t = cast(input, dtype)
-    return filled(t, mask, lowest(t.dtype)).amax(every(dim, input.ndim), keepdim)
+    return cast(neutral("amax", input, mask).amax(every(dim, input.ndim), keepdim), dtype)
 
 
 def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The smallest element; the highest number of the dtype where none takes part."""
-    t = cast(input, dtype)
-    return filled(t, mask, highest(t.dtype)).amin(every(dim, input.ndim), keepdim)
+    return cast(neutral("amin", input, mask).amin(every(dim, input.ndim), keepdim), dtype)
 
 
 def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None
 ) -> Tensor:
     """Where the largest element stands, in the dtype of the input or in `dtype`."""
-    t = cast(input, dtype)
-    return filled(t, mask, lowest(t.dtype)).argmax(dim, keepdim).to(t.dtype)
+    return neutral("argmax", input, mask).argmax(dim, keepdim).to(input.dtype if dtype is None else dtype)
 
 
 def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None
 ) -> Tensor:
     """Where the smallest element stands, in the dtype of the input or in `dtype`."""
-    t = cast(input, dtype)
-    return filled(t, mask, highest(t.dtype)).argmin(dim, keepdim).to(t.dtype)
+    return neutral("argmin", input, mask).argmin(dim, keepdim).to(input.dtype if dtype is None else dtype)
 
 
 def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
@@ -63,20 +55,20 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The lower median; NaN where no element takes part (which integers cannot say)."""
-    t = cast(input, dtype)
-    if t.dtype.is_floating_point:
-        return filled(t, mask, float("nan")).nanmedian(dim, keepdim).values
-    if mask is not None and bool((count(t, mask, every(dim, t.ndim), False) == 0).any()):
-        raise ValueError("median expects no fully masked out rows if dtype is not floating point")
-    return filled(t.to(dtypes.float64), mask, float("nan")).nanmedian(dim, keepdim).values.to(t.dtype)
+    if input.dtype.is_floating_point:
+        return neutral("median", input, mask).nanmedian(dim, keepdim).values
+    result = neutral("median", input.to(dtypes.float32), mask).nanmedian(dim, keepdim).values
+    if bool(result.isnan().any()):
+        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+    return result.to(input.dtype if dtype is None else dtype)
 
 
 def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None
 ) -> Tensor:
     """The logarithm of the sum of exponentials; -inf where no element takes part."""
-    t = cast(input, dtype)
-    return filled(t, mask, lowest(t.dtype)).logsumexp(every(dim, input.ndim), keepdim)
+    result = neutral("logsumexp", input, mask).logsumexp(every(dim, input.ndim), keepdim)
+    return result.to(input.dtype if dtype is None else dtype)
 
 
 def norm(
@@ -84,25 +76,23 @@ def norm(
 ) -> Tensor:
     """The vector norm; what is left out counts as 0, as infinity for the smallest magnitude."""
     t = inexact(norm, input, dtype)
-    value = inf if ord == -inf else 0
-    return public("linalg", "vector_norm")(filled(t, mask, value), ord, every(dim, input.ndim), keepdim)
+    return public("linalg", "vector_norm")(neutral("norm", t, mask, ord), ord, every(dim, input.ndim), keepdim)
 
 
 def _spread(input: Tensor, dim: Dims, unbiased, correction, keepdim: bool, dtype: dtype_type | None, mask) -> Tensor:
-    """The variance of the elements that take part; of how many fewer the mean is taken says one of two arguments."""
+    """The variance of the elements that take part; of how many fewer the mean is taken says one of two arguments. That of
+    complex numbers is real, in a complex dtype."""
     if unbiased is not None and correction is not None:
-        raise ValueError("Only one of unbiased and correction may be given")
+        raise AssertionError("Only one of unbiased and correction may be given")
     fewer = correction if correction is not None else int(unbiased is None or unbiased)
-    t = cast(input, dtype)
-    t = t if t.dtype.category >= 2 else t.to(ambient.default_dtype)
-    dims = every(dim, input.ndim)
+    given = input.dtype if dtype is None else dtype
+    inner = given if given.is_floating_point or given.is_complex else dtypes.float32
+    t, dims = input.to(inner), every(dim, input.ndim)
     n = count(t, mask, dims, True)
-    middle = filled(t, mask, 0).sum(dims, True) / n
-    apart = filled(t - middle, mask, 0)
-    squares = (apart * apart.conj()).real if t.dtype.is_complex else apart * apart
-    left = public("torch", "where")(n > 0, (n - fewer).clamp_min(0), n)
-    result = squares.sum(dims, True) / left
-    return result if keepdim else result.reshape([s for d, s in enumerate(result.shape) if d not in dims])
+    apart = t - filled(t, mask, 0).sum(dims, True) / n
+    total = filled(apart * apart.conj(), mask, 0).sum(dims, keepdim)
+    n = n.to(total.real.dtype if inner.is_complex else inner).reshape(total.shape)
+    return (total / (n - fewer).clamp_min(0)).to(inner if dtype is None else dtype)
 
 
 def var(

@@ -78,7 +78,7 @@ def test_spread_by_correction(correction):
     rows = MASK.sum(1) > correction
     assert torch.allclose(got[rows], want[rows])
     assert torch.equal(torch.masked.std(X, dim=1, correction=0, mask=MASK), torch.masked.std(X, 1, False, mask=MASK))
-    with pytest.raises(ValueError, match="Only one of unbiased and correction"):
+    with pytest.raises(AssertionError, match="Only one of unbiased and correction"):
         torch.masked.var(X, 1, True, correction=correction, mask=MASK)
 
 
@@ -95,3 +95,33 @@ def test_where_of_sparse_tensors_is_specified_where_the_mask_is_true():
     assert rows.values().tolist() == [[1, 0], [9, 3]] and rows.indices().tolist() == [[0, 1]]
     with pytest.raises(ValueError, match="of one layout"):
         torch.masked._where(mask, dense.to_sparse(), fill)
+
+
+def test_a_dtype_is_for_results_and_integers_stay_what_they_are():
+    x = torch.tensor([[1, 2], [3, 4]], dtype=torch.int16)
+    assert torch.masked.logsumexp(x, 1).tolist() == [2, 4] and torch.masked.logsumexp(x, 1).dtype is torch.int16
+    assert torch.masked.amax(torch.tensor([1.7, 2.9]), 0, dtype=torch.int64).item() == 2
+    assert torch.masked.argmax(torch.tensor([1.2, 1.9]), 0, dtype=torch.int64).item() == 1
+    assert torch.masked.var(x, 1).dtype is torch.float32
+
+
+def test_complex_numbers_keep_their_dtype():
+    z = torch.tensor([1 + 1j, 3 - 1j])
+    assert torch.masked.var(z, 0).item() == 4 + 0j
+    mask = torch.tensor([True, False])
+    assert torch.masked.logsumexp(z, 0, mask=mask).item() == pytest.approx(1 + 1j)
+
+
+def test_an_empty_list_of_dimensions_reduces_nothing_in_prod():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert torch.masked.prod(x, []).tolist() == x.tolist() and torch.masked.prod(x, ()).item() == 24.0
+
+
+def test_identities_and_masks_of_results():
+    x = torch.tensor([[1, 2], [3, 4]], dtype=torch.uint8)
+    assert torch.masked._reduction_identity("masked.amin", x).item() == 255
+    assert torch.masked._reduction_identity("mean", x) is None
+    mask = torch.tensor([[True, False], [False, False]])
+    assert torch.masked._output_mask(torch.masked.sum, x, 1, mask=mask).tolist() == [True, False]
+    with pytest.raises(NotImplementedError, match="identity of amax on torch.complex64 input"):
+        torch.masked._reduction_identity("amax", torch.tensor(1j))
