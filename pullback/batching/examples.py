@@ -7,7 +7,7 @@ from the state that the generator had before), or a draw of its own for each (`d
 from __future__ import annotations
 
 from ..core.random import Generator, set_states, states
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, stride_of
 from ..ops.shape.joining import stack
 from ..ops.system.dispatch import dispatch
 from ..ops.system.operator import Operator
@@ -123,6 +123,8 @@ def draw_examples(op: Operator, values: tuple, dims: tuple, size: int, randomnes
             "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
             "randomness flags on vmap or perform the randomness operation out of vmap"
         )
+    if randomness == "same" and op.inplace_of is None and op.declared.samples:
+        values, dims = _without_repeats(values, dims)
     batched = [i for i, d in enumerate(dims) if d is not None]
     if randomness == "same":
         if batched and (op.inplace_of or op).declared.samples and not (op.inplace_of and batched == [0]):
@@ -145,6 +147,15 @@ def draw_examples(op: Operator, values: tuple, dims: tuple, size: int, randomnes
     if op.name == "randperm" or op.name == "multinomial" and values[0].ndim - (dims[0] is not None) > 1:
         return loop_rule(op, values, dims, size)
     return dispatch(op, _whole_batch(op, values, dims, size)), 0
+
+
+def _without_repeats(values: tuple, dims: tuple) -> tuple[tuple, tuple]:
+    """Arguments that show one example to all (those of forward mode, whose tangents alone differ), as that one."""
+    once = [isinstance(d, int) and stride_of(v)[d] == 0 for v, d in zip(values, dims, strict=True)]
+    return (
+        tuple(v.select(d, 0) if o else v for v, d, o in zip(values, dims, once, strict=True)),
+        tuple(None if o else d for d, o in zip(dims, once, strict=True)),
+    )
 
 
 def _whole_batch(op: Operator, values: tuple, dims: tuple, size: int) -> tuple:

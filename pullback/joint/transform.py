@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from ..batching.levels import rewrap, strip
 from ..capture.higher_order.base import replaced
 from ..capture.higher_order.subgraph import with_origins
 from ..core import modes, tree
@@ -32,12 +33,12 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
     @functools.wraps(func)
     def pure(*args, **kwargs):
-        given = [t for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        given = [strip(t)[0] for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
         mode = Functionalization()
         with CopiedViews() if remove == "mutations_and_views" else nullcontext():
             with mode:
                 out = func(*args, **kwargs)
-            result = tree.tree_map_only(Tensor, lambda t: current_value(mode, t), out)
+            result = tree.tree_map_only(Tensor, lambda t: _settled(mode, t), out)
             written = [t for t in given if (state := mode.state(t)) is not None and state.writes]
             new = [current_value(mode, t) for t in written]
         for t, value in zip(written, new, strict=True):
@@ -79,6 +80,13 @@ def _with_copied_views(f: Callable) -> Callable:
 @functools.cache
 def _copies(view: Operator) -> Operator:
     return find(f"{view.name}_copy.{view.overload}")
+
+
+def _settled(mode: Functionalization, t: Tensor) -> Tensor:
+    """A result at the end. A vmap around the function stands above the mode, which knows the values underneath."""
+    value, wraps = strip(t)
+    current = current_value(mode, value)
+    return t if current is value else rewrap(current, wraps)
 
 
 def current_value(mode: Functionalization, t: Tensor) -> Tensor:

@@ -226,3 +226,31 @@ def test_restore_vmap_says_where_the_batch_is():
     x, y = torch.rand(2, 3), torch.rand(4)
     out, dims = restore_vmap(lambda a, b: {"a": a * 2, "b": b}, (0, None), 2, "error")(x, y)
     assert torch.equal(out["a"], 2 * x) and out["b"] is y and dims == {"a": 0, "b": None}
+
+
+def test_examples_of_a_wrong_rank_are_named_by_the_product():
+    x, y = torch.rand(10, 2), torch.rand(10, 2, 2)
+    words = r"incorrect dims for {}\(a, b\). a has dim {}and b has dim {}but expected them to have dim {} and dim {}"
+    for f, args, expected in (
+        (torch.mm, (x, x), ("mm", 1, 1, 2, 2)),
+        (torch.bmm, (y, y), ("bmm", 2, 2, 3, 3)),
+        (torch.mv, (y, y), ("mv", 2, 2, 2, 1)),
+        (torch.addmm, (x, x, x), ("mm", 1, 1, 2, 2)),
+    ):
+        with pytest.raises(RuntimeError, match=words.format(*expected)):
+            vmap(f)(*args)
+    with pytest.raises(RuntimeError, match="Got wrong shapes for dot"):
+        vmap(torch.dot)(y, y)
+
+
+def test_one_draw_for_all_tangents():
+    """Inside jacfwd only the tangents are batched: a draw from the primal is one draw, whose derivative is zero."""
+    assert torch.func.jacfwd(torch.bernoulli, randomness="same")(torch.rand(2)).tolist() == [[0, 0], [0, 0]]
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        torch.func.jacfwd(torch.bernoulli)(torch.rand(2))
+
+
+def test_strided_memory_lies_example_after_example():
+    new = vmap(lambda x: x.new_empty_strided((2, 3, 5), (15, 5, 1)))
+    assert new(torch.rand(7)).stride() == (30, 15, 5, 1)
+    assert vmap(new)(torch.rand(7, 11)).stride() == (330, 30, 15, 5, 1)

@@ -81,3 +81,22 @@ def test_views_in_functions_of_operators_are_copied_too():
     x = torch.randn(2, 2)
     graph = make_fx(functionalize(f, remove="mutations_and_views"))(x)
     assert torch.equal(graph(x), f(x)) and called(graph.true_graph_0) == ["t_copy", "add"]
+
+
+def test_writes_through_views_under_vmap():
+    def f(x):
+        x.view(4, 2).add_(1)
+        return x
+
+    x = torch.zeros(1, 4, 2)
+    assert vmap(functionalize(f))(x).sum() == 8 and x.sum() == 8
+
+    def g(x):
+        y = x + 1
+        z = y.view(-1)
+        y.add_(1)
+        return z
+
+    assert vmap(functionalize(g))(torch.zeros(3, 2)).tolist() == [[2, 2]] * 3
+    out, tangent = vmap(functionalize(lambda x, t: torch.func.jvp(g, (x,), (t,))))(torch.zeros(1, 2), torch.ones(1, 2))
+    assert out.tolist() == [[2, 2]] and tangent.tolist() == [[1, 1]]

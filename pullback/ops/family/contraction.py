@@ -63,10 +63,29 @@ class Contraction(Family):
         return op.meta_rule(*args)
 
     def check_example(self, op: Operator, args: tuple) -> None:
+        _check_ranks(op.name, *args)
         try:
             op.meta_rule(*args)
         except RuntimeError as error:
             raise RuntimeError(f"Shape mismatch: Got incorrect dims for {op.name}: {error}") from None
+
+
+_PRODUCTS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1)}
+_ADDED = {"addmm": "mm", "baddbmm": "bmm", "addmv": "mv"}
+
+
+def _check_ranks(name: str, *args) -> None:
+    """Refuse examples of a wrong rank; a sum with a product is refused by the name of the product."""
+    a, b = args[1:3] if name in _ADDED else args[:2]
+    name = _ADDED.get(name, name)
+    ranks = _PRODUCTS.get(name)
+    if ranks is not None and (a.ndim, b.ndim) != ranks:
+        raise RuntimeError(
+            f"Shape mismatch: Got incorrect dims for {name}(a, b). a has dim {a.ndim}and b has dim {b.ndim}but expected them "
+            f"to have dim {ranks[0]} and dim {ranks[1]}"
+        )
+    if name == "dot" and (a.ndim, b.ndim) != (1, 1):
+        raise RuntimeError("Got wrong shapes for dot")
 
 
 def working(value):

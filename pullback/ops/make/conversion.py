@@ -16,6 +16,7 @@ from ...core.storage import new_array
 from ...core.tensor import CUDA, DISPATCH_SUBCLASS, FAKE, META, SPARSE, Parameter, Tensor, stride_of, wrap
 from ..family.base import Family
 from ..family.factory import FACTORY
+from ..family.formats import prefers_channels_last
 from ..shape import view_inverses
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -190,20 +191,25 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
     if device is not None and device.index is None and device.type == self.device.type:
         device = self.device
     same = (dtype is None or dtype is self.dtype) and (device is None or device is self.device)
-    if (
-        same
-        and not copy
-        and (memory_format in (None, devices.preserve_format) or self.is_contiguous(memory_format=memory_format))
-    ):
+    if same and not copy and (memory_format in (None, devices.preserve_format) or memory_format is _prevailing(self)):
         return self
     if device is not None and device.type not in ("cpu", "meta") and not self._keys & FAKE:
         library(device)
     return dispatch(to_copy, (self, dtype or self.dtype, None, device, None, non_blocking, memory_format))
 
 
+def _prevailing(t: Tensor):
+    """The memory format that a tensor is taken for, gaps or none: whatever is not channels-last counts as row-major."""
+    if not prefers_channels_last(t):
+        return devices.contiguous_format
+    return devices.channels_last if t._array.ndim == 4 else devices.channels_last_3d
+
+
 def _cast_method(name: str, d: dtype_type) -> None:
     def cast(self, memory_format=None) -> Tensor:
-        return self if self.dtype is d else to(self, d, memory_format=memory_format)
+        if self.dtype is d and memory_format is None:
+            return self
+        return to(self, d, memory_format=memory_format)
 
     cast.__name__ = name
     front(f"Tensor.{name}")(cast)
@@ -244,12 +250,12 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
 
 @front("Tensor.cpu")
 def cpu(self, memory_format=None) -> Tensor:
-    return self.to(devices.cpu)
+    return self.to(devices.cpu, memory_format=memory_format)
 
 
 @front("Tensor.cuda")
 def cuda(self, device=None, non_blocking=False, memory_format=None) -> Tensor:
-    return self.to(device_type("cuda") if device is None else device_type(device))
+    return self.to(device_type("cuda") if device is None else device_type(device), memory_format=memory_format)
 
 
 def _absent(name: str) -> None:

@@ -117,10 +117,20 @@ new_full_op = factory(
     shape=lambda self, size, fill_value, *rest: _new_spec(self, size, *rest),
     kernel=lambda xp, spec, self, size, value, *_: xp.full(spec.shape, _as_number(value, spec.dtype), spec.dtype.numpy),
 )
+
+
+def _batched_strided(args: tuple, dims: tuple, size: int):
+    """Examples one after another, each with the strides that were asked for."""
+    like, shape, stride, *rest = args
+    own = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    return new_empty_strided_op(like, (size, *shape), (own, *stride), *rest), 0
+
+
 new_empty_strided_op = factory(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
     shape=lambda self, size, stride, dtype, *_: _strided_spec(size, dtype or self.dtype, stride),
     kernel=lambda xp, spec, *_: unset(_strided_blank(xp, spec)),
+    vmap=_batched_strided,
 )
 
 

@@ -24,3 +24,19 @@ def test_floats_outside_the_range_of_integers(source):
         assert x.to(target).tolist() == numbers
         assert torch.zeros(5, dtype=target).copy_(x).tolist() == numbers
         assert torch.compile(lambda t, d=target: (t * 1).to(d))(x).tolist() == numbers
+
+
+def test_to_a_memory_format_looks_at_the_order_of_dimensions():
+    """Itself where the strides are ordered so already, gaps or none; where sizes of 1 leave it open, a copy."""
+    last = torch.channels_last
+    open_order = torch.zeros(3, 2, 1, 1)
+    assert open_order.to(memory_format=last).stride() == (2, 1, 2, 2)
+    gaps = torch.zeros(4, 6, 2, 2).contiguous(memory_format=last)[:, ::2]
+    assert gaps.to(memory_format=last) is gaps
+    turned = torch.zeros(3, 4).t()
+    assert turned.to(memory_format=torch.contiguous_format) is turned
+    image = torch.zeros(2, 3, 4, 4)
+    for cast in (image.cpu, image.float):
+        assert cast() is image and cast(memory_format=last).stride() == (48, 1, 12, 3)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
+        turned.float(memory_format=last)
