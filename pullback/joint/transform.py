@@ -11,6 +11,7 @@ from ..capture.higher_order.base import replaced
 from ..capture.higher_order.subgraph import with_origins
 from ..core import modes, tree
 from ..core.modes import ambient
+from ..core.node import UNTRACKED_VIEW
 from ..core.tensor import Tensor
 from ..ops.system.dispatch import autograd_layer, dispatch
 from ..ops.system.operator import Operator, find
@@ -93,4 +94,6 @@ def current_value(mode: Functionalization, t: Tensor) -> Tensor:
     """What a tensor of the function holds at the end, with the history that the function gave it."""
     with modes.masked(modes.GRAD, modes.BELOW_AUTOGRAD):
         value = mode.value(t)
-    return t if value is t else value.shallow(t._autograd)
+    if value is t:
+        return t
+    return value.shallow(None if t._autograd is UNTRACKED_VIEW else t._autograd)  # it is a view of nothing

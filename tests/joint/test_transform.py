@@ -90,6 +90,11 @@ def test_writes_through_views_under_vmap():
 
     x = torch.zeros(1, 4, 2)
     assert vmap(functionalize(f))(x).sum() == 8 and x.sum() == 8
+    for given in (
+        lambda: functionalize(f)(torch.zeros(1, 4, 2)[0]),
+        lambda: vmap(functionalize(f))(torch.zeros(4, 2)[None])[0],
+    ):
+        assert given()[1].tolist() == [1, 1]  # of a view, too
 
     def g(x):
         y = x + 1
