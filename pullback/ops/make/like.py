@@ -5,6 +5,7 @@ In: a tensor, and the options of every factory. Out: a tensor in the order of di
 
 from __future__ import annotations
 
+from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core.device import preserve_format
@@ -160,7 +161,8 @@ def _make_like(name: str, op: Operator, filled: bool = False):
 
     def make(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, memory_format=None):
         check_input(name, input)
-        if memory_format is not None and input.__class__ is Tensor and input._keys & SPARSE:
+        sparse = input.__class__ is Tensor and input._keys & SPARSE and layout is not devices.strided
+        if memory_format is not None and sparse:
             raise RuntimeError("memory format option is only supported by strided tensors")
         dtype, layout, device = _options(name, op, dtype, layout, device, like=input)
         return finish(dispatch(op, (input, dtype, layout, device, pin_memory, memory_format)), requires_grad)

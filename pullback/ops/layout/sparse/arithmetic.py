@@ -7,7 +7,10 @@ here; the rest has no rule.
 
 from __future__ import annotations
 
+import math
+
 from ....core import device as devices
+from ....core import dtype as dtypes
 from ....core.arrays import library
 from ....core.promotion import result_type
 from ....core.tensor import Tensor
@@ -16,8 +19,10 @@ from ...make.factories import zeros as dense_zeros
 from ...system.dispatch import dispatch
 from ...system.operator import Operator, registry
 from . import kernels
-from .convert import as_tensor, coalesced, convert, coo_to_compressed, to_coo, to_dense
+from .convert import as_tensor, coalesced, convert, coo_to_compressed, to_coo, to_dense, with_index_dtype
 from .layouts import (
+    BLOCKED,
+    BY_ROW,
     COMPRESSED,
     NAMES,
     CompressedArray,
@@ -96,42 +101,64 @@ def mul(op: Operator, self, other):
         return _mul_dense(op, self, other)
     if not is_sparse(self):
         return _mul_dense(op, other, self)
-    if self.shape != other.shape:
-        raise RuntimeError(
-            f"mul: expected 'self' and 'other' to have same sizes, but got {list(self.shape)} and {list(other.shape)}"
-        )
+    if is_coo(self) and is_coo(other) and not (self.ndim and other.ndim):  # one number, though it be sparse
+        return _mul_dense(op, *((self, to_dense(other)) if self.ndim else (other, to_dense(self))))
     return _intersect(op, self, other)
 
 
 def _mul_dense(op: Operator, t: Tensor, dense: Tensor) -> Tensor:
     """Values times the dense numbers at their places."""
     if dense.ndim > t.ndim:
+        t = _repeated(t, dense)
+    there = masked(dense.expand(t.shape), t)
+    return with_values(t, run_dense(op, t._array.values, there._array.values))
+
+
+def _repeated(t: Tensor, dense: Tensor) -> Tensor:
+    """A COO tensor once for each index of the leading dimensions that a dense one has more than it."""
+    lead, rest = dense._array.shape[: dense.ndim - t.ndim], dense._array.shape[dense.ndim - t.ndim :]
+    if rest != t._array.shape or not is_coo(t):
         raise RuntimeError(
             f"mul: a sparse tensor of shape {list(t.shape)} cannot be broadcast to the dense shape {list(dense.shape)}"
         )
-    there = masked(dense.expand(t.shape), t)
-    return with_values(t, run_dense(op, t._array.values, there._array.values))
+    a, xp, times = t._array, library(t.device), math.prod(lead)
+    leading = xp.repeat(kernels.unflatten(xp, xp.arange(times), lead), a.nnz, axis=1)
+    indices = xp.concatenate((leading, xp.tile(a.indices._array, (1, times))))
+    values = xp.tile(a.values._array, (times, *(1,) * a.dense_dim))
+    return wrap_coo(as_tensor(indices, t), as_tensor(values, t), (*lead, *rest), a.coalesced)
 
 
 def _intersect(op: Operator, a: Tensor, b: Tensor) -> Tensor:
     """Elements specified in both."""
     if a.layout in COMPRESSED or b.layout in COMPRESSED:
-        if a.layout is not b.layout:
-            raise RuntimeError(
-                f"mul(sparse_csr, sparse_csr): expected both operands to have one layout, but got {a.layout} and "
-                f"{b.layout}"
-            )
-        return with_values(a, run_dense(op, a._array.values, masked(b, a)._array.values))
-    if a._array.sparse_dim != b._array.sparse_dim:
+        return _intersect_compressed(op, a, b)
+    k = a._array.sparse_dim
+    if a.ndim != b.ndim or k != b._array.sparse_dim or a.shape[:k] != b.shape[:k]:
         raise RuntimeError(
-            f"mul operands have incompatible sparse dimensions: {a._array.sparse_dim} and {b._array.sparse_dim}"
+            "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse "
+            f"dimensions, and shape of sparse dimensions, but got {list(a.shape)} and {list(b.shape)}, of which {k} "
+            f"and {b._array.sparse_dim} are sparse"
         )
     a, b = coalesced(a), coalesced(b)
     xp = library(a.device)
     keys_a, keys_b = (kernels.flat_keys(xp, t._array.indices._array, t._array.shape) for t in (a, b))
     at, there = kernels.find(xp, keys_a, keys_b)
     values = run_dense(op, as_tensor(a._array.values._array[there], a), as_tensor(b._array.values._array[at[there]], b))
-    return wrap_coo(as_tensor(a._array.indices._array[:, there], a), values, a._array.shape, True)
+    shape = (*a._array.shape[:k], *values._array.shape[1:])
+    return wrap_coo(as_tensor(a._array.indices._array[:, there], a), values, shape, True)
+
+
+def _intersect_compressed(op: Operator, a: Tensor, b: Tensor) -> Tensor:
+    """Blocks and batches keep the places of the first: those of one batch must be as many as those of another."""
+    both = is_compressed(a) and is_compressed(b)
+    if not both or a.layout is not b.layout and (a._array.blocksize or b._array.blocksize):
+        raise RuntimeError(
+            f"mul(sparse_csr, sparse_csr): expected both operands to have one layout, but got {a.layout} and {b.layout}"
+        )
+    if a._array.blocksize or a._array.batch_dim:
+        return with_values(a, run_dense(op, a._array.values, masked(b, a)._array.values))
+    product = coo_to_compressed(_intersect(op, to_coo(a), to_coo(b)), a.layout, None, None)
+    return with_index_dtype(product, a)
 
 
 @sparse_rule("div", "floor_divide")
@@ -168,6 +195,8 @@ def _add(op: Operator, self, other, alpha):
                 f"add: expected 'self' and 'other' to have same size, but self has size {list(self.shape)} while "
                 f"other has size {list(other.shape)}"
             )
+        if is_compressed(self) and name == "add":  # the factor goes with the sparse one, on whichever side it stands
+            return _add_to_dense(other, self, alpha)
         return _add_to_dense(to_dense(self), other, alpha)
     if self.shape != other.shape:
         raise RuntimeError(
@@ -194,6 +223,8 @@ def _same(a: Tensor, b: Tensor) -> bool:
 def _add_coo(a: Tensor, b: Tensor) -> Tensor:
     x, y = a._array, b._array
     if x.sparse_dim != y.sparse_dim:
+        if not (x.nnz and y.nnz):  # a tensor without elements adds nothing, whatever its dimensions
+            return b if y.nnz else a
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same number of sparse dimensions, but 'self' has "
             f"{x.sparse_dim} while 'other' has {y.sparse_dim}"
@@ -217,7 +248,7 @@ def _add_compressed(a: Tensor, b: Tensor) -> Tensor:
     ):
         return with_values(a, x.values + y.values)
     total = coalesced(_add_coo(to_coo(a), to_coo(b)))
-    return coo_to_compressed(total, x.layout, x.blocksize, None)
+    return with_index_dtype(coo_to_compressed(total, x.layout, x.blocksize, None), a)
 
 
 def _add_to_dense(dense: Tensor, other: Tensor, alpha) -> Tensor:
@@ -310,6 +341,8 @@ def filled_like(op: Operator, self, *options):
     """Other values in the same places; of COO tensors, `empty_like` has none, and one number everywhere has no rule."""
     at = op.schema.index["layout"] - 1
     layout, device = options[at] or self.layout, options[at + 1]
+    if is_coo(self) and layout is devices.strided and op.name == "empty_like":
+        return zeros(op, self, *options)
     if layout is not self.layout:
         raise RuntimeError(
             f"{op.name} with different sparse layout is not supported (self is {layout_name(self)} but you requested "
@@ -328,9 +361,12 @@ def zeros(op: Operator, self, *options):
     """No specified element at all."""
     dtype, layout, device = options[:3] if options else (None, None, None)
     if layout is devices.strided:
-        return dense_zeros(self.shape, dtype=dtype or self.dtype, device=device or self.device)
+        dense = dense_zeros(self.shape, dtype=dtype or self.dtype, device=device or self.device)
+        return dispatch(op, (dense, None, None, None, *options[3:]))
     a = self._array
-    if is_coo(self):
+    if layout not in (None, a.layout):
+        result = _empty_of_layout(self, layout)
+    elif is_coo(self):
         indices, values = a.indices[:, :0].clone(), a.values[:0].clone()
         result = wrap_coo(indices, values, a.shape, True)
     else:
@@ -341,6 +377,30 @@ def zeros(op: Operator, self, *options):
 def _placed(t: Tensor, device) -> Tensor:
     """Where the call wants it; where it is, if it does not say."""
     return t if device is None or device == t.device else _moved(t, device)
+
+
+def _empty_of_layout(t: Tensor, layout) -> Tensor:
+    """A tensor without elements: shape, dense dimensions, blocks and the dtype of indices as another has them."""
+    a = t._array
+    sparse, blocks = a.ndim - a.dense_dim, a.blocksize or ()
+    dense = a.shape[sparse:]
+    if layout not in COMPRESSED:
+        indices = dense_zeros((sparse, 0), dtype=dtypes.int64, device=t.device)
+        return wrap_coo(indices, a.values.new_zeros((0, *dense)), a.shape, True)
+    if bool(blocks) != (layout in BLOCKED):
+        words = (
+            f"blocksize cannot be specified for non-block layout {NAMES[layout]}"
+            if blocks
+            else "blocksize needs to be a tuple of size 2, but got 0"
+        )
+        raise RuntimeError(f"sparse_compressed_tensor_with_dims: {words}")
+    batch, line = a.shape[: sparse - 2], 0 if layout in BY_ROW else 1
+    count = a.shape[sparse - 2 + line] // (blocks[line] if blocks else 1)
+    kind = dtypes.int64 if is_coo(t) else a.plain.dtype
+    pointers = dense_zeros((*batch, count + 1), dtype=kind, device=t.device)
+    plain = dense_zeros((*batch, 0), dtype=kind, device=t.device)
+    values = a.values.new_zeros((*batch, 0, *blocks, *dense))
+    return wrap_sparse(CompressedArray(layout, pointers, plain, values, a.shape))
 
 
 def _empty_compressed(t: Tensor) -> Tensor:

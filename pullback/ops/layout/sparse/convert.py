@@ -220,7 +220,17 @@ def to_compressed(t: Tensor, layout, blocksize=None, dense_dim: int | None = Non
         return dense_to_compressed(t, layout, blocksize, dense_dim or 0)
     if t.layout is layout and tuple(t._array.blocksize or ()) == tuple(blocksize or ()):
         return t
-    return coo_to_compressed(t if is_coo(t) else compressed_to_coo(t), layout, blocksize, dense_dim)
+    if is_coo(t):
+        return coo_to_compressed(t, layout, blocksize, dense_dim)
+    return with_index_dtype(coo_to_compressed(compressed_to_coo(t), layout, blocksize, dense_dim), t)
+
+
+def with_index_dtype(t: Tensor, like: Tensor) -> Tensor:
+    """A compressed tensor whose indices have the dtype of another's."""
+    a, dtype = t._array, like._array.plain.dtype
+    if a.plain.dtype is dtype:
+        return t
+    return wrap_sparse(CompressedArray(a.layout, a.compressed.to(dtype), a.plain.to(dtype), a.values, a.shape))
 
 
 def convert(t: Tensor, layout=None, blocksize=None, dense_dim: int | None = None) -> Tensor:

@@ -75,6 +75,8 @@ class CompressedArray(SparseArray):
 
     __slots__ = ("layout", "compressed", "plain", "blocksize")
 
+    implementation = "SparseCsrTensorImpl"
+
     def __init__(self, layout, compressed: Tensor, plain: Tensor, values: Tensor, shape: tuple):
         self.layout, self.compressed, self.plain, self.values, self.shape = (
             layout,

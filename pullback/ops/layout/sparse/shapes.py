@@ -78,18 +78,19 @@ def _permute(op: Operator, self: Tensor, order: tuple) -> Tensor:
 def _transpose_compressed(op: Operator, self: Tensor, order: tuple, shape: tuple) -> Tensor:
     a = self._array
     b = a.batch_dim
-    swapped = (*range(b), b + 1, b, *range(b + 2, a.ndim))
-    if order != swapped:
-        kinds = ["Batch" if d < b else "Sparse" if d < b + 2 else "Dense" for d in range(a.ndim)]
-        d = next((d for d in range(a.ndim) if kinds[d] != kinds[order[d]]), None)
-        if d is None:
-            raise RuntimeError(f"transpose({layout_name(self)}): only the two sparse dimensions can be exchanged")
+    kinds = ["Batch" if d < b else "Sparse" if d < b + 2 else "Dense" for d in range(a.ndim)]
+    if (d := next((d for d in range(a.ndim) if kinds[d] != kinds[order[d]]), None)) is not None:
         raise RuntimeError(
             "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
             f"{d}({kinds[d]}) and {order[d]}({kinds[order[d]]})"
         )
-    values = a.values if a.blocksize is None else a.values.transpose(b + 1, b + 2).contiguous()
-    return wrap_sparse(CompressedArray(_TRANSPOSED[a.layout], a.compressed, a.plain, values, shape))
+    swapped, batches = order[b] != b, order[:b]
+    compressed, plain = a.compressed.permute(*batches, b), a.plain.permute(*batches, b)
+    blocks = () if a.blocksize is None else (b + 2, b + 1) if swapped else (b + 1, b + 2)
+    held = len(blocks) - 1  # of a dense dimension: behind the batches, elements and blocks instead of rows and columns
+    values = a.values.permute(*batches, b, *blocks, *(d + held for d in order[b + 2 :])).contiguous()
+    layout = _TRANSPOSED[a.layout] if swapped else a.layout
+    return wrap_sparse(CompressedArray(layout, compressed, plain, values, shape))
 
 
 @sparse_rule("unsqueeze")
@@ -142,7 +143,7 @@ def select(op: Operator | None, self, dim: int, index: int):
     there = a.indices._array[d] == index
     values = as_tensor(a.values._array[there], self)
     if a.sparse_dim == 1:
-        return values.sum(0)
+        return values.sum(0, dtype=values.dtype)
     keep = [i for i in range(a.sparse_dim) if i != d]
     return wrap_coo(as_tensor(a.indices._array[keep][:, there], self), values, shape, a.coalesced)
 
