@@ -57,6 +57,13 @@ def to_host(array) -> Any:
     return result
 
 
+def readable(array: np.ndarray) -> np.ndarray:
+    """Numbers in a dtype of NumPy's own, which become Python's: those of ml_dtypes in the next wider one."""
+    if array.dtype.kind in "biufc":
+        return array
+    return array.astype(np.complex64 if array.dtype.name == "complex32" else np.float32)
+
+
 def to_device(array, where: device):
     """An array's numbers where `where` is: itself, if it is there."""
     if where.type != "cuda":

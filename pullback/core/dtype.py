@@ -1,19 +1,23 @@
 """Element types.
 
 A `dtype` names how one element is stored: it knows its NumPy dtype, its size and its place in the promotion lattice.
-There is exactly one object per type, so identity (`is`) is equality. Types that NumPy lacks (bfloat16, float8) come
-from ml_dtypes. `by_numpy` maps a NumPy dtype back to ours.
+There is exactly one object per type, so identity (`is`) is equality. Types that NumPy lacks (bfloat16, float8, complex32)
+come from ml_dtypes. `by_numpy` maps a NumPy dtype back to ours.
 """
 
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 BOOL, INT, FLOAT, COMPLEX = range(4)
+STORED = (
+    8192  # key of tensors whose numbers are only stored in their dtype, and computed in another: see ops.system.stored
+)
 
 
 class dtype:
@@ -25,7 +29,7 @@ class dtype:
 
     __slots__ = (
         "name", "scalar_name", "numpy", "itemsize", "category", "is_floating_point", "is_complex", "is_signed", "rank",
-        "alias",
+        "alias", "keys",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +45,7 @@ class dtype:
         self.is_signed = signed
         self.rank = rank
         self.alias = alias or name
+        self.keys = STORED if name == "complex32" else 0
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -107,7 +112,7 @@ float8_e5m2 = dtype("float8_e5m2", "Float8_e5m2", ml_dtypes.float8_e5m2, FLOAT, 
 float8_e4m3fnuz = dtype("float8_e4m3fnuz", "Float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, FLOAT, 6)
 float8_e5m2fnuz = dtype("float8_e5m2fnuz", "Float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, FLOAT, 6)
 float8_e8m0fnu = dtype("float8_e8m0fnu", "Float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, FLOAT, 6)
-complex32 = dtype("complex32", "ComplexHalf", None, COMPLEX, 10, alias="chalf")
+complex32 = dtype("complex32", "ComplexHalf", getattr(ml_dtypes, "complex32", None), COMPLEX, 10, alias="chalf")
 complex64 = dtype("complex64", "ComplexFloat", np.complex64, COMPLEX, 11, alias="cfloat")
 complex128 = dtype("complex128", "ComplexDouble", np.complex128, COMPLEX, 12, alias="cdouble")
 
@@ -140,8 +145,9 @@ def _by_name(name: str) -> dtype:
 def computable(d: dtype, where=None) -> dtype:
     """The dtype itself, or an error where no array library has it: nothing is computed in another dtype silently."""
     if d.numpy is None:
-        raise NotImplementedError(f"{d!r} tensors are not supported: no array library computes with this dtype")
-    if where is not None and where.keys and d.is_floating_point and d.itemsize == 1:
+        newer = "; ml_dtypes 0.6 has it" if d is complex32 else ""
+        raise NotImplementedError(f"{d!r} tensors are not supported: no array library computes with this dtype{newer}")
+    if where is not None and where.keys and (d.keys or d.is_floating_point and d.itemsize == 1):
         raise NotImplementedError(f"{d!r} tensors are not supported on {where}: CuPy has no such dtype")
     return d
 
@@ -187,7 +193,7 @@ class finfo:
         self.max = float(info.max)
         self.min = float(info.min)
         self.tiny = self.smallest_normal = float(info.smallest_normal)
-        self.resolution = float(info.resolution)
+        self.resolution = float(f"1e-{int(info.nmant * math.log10(2))}")
         self.dtype = real.name
 
     def __repr__(self) -> str:

@@ -176,7 +176,7 @@ def _real_format(values: np.ndarray, options: PrintOptions, nan_has_a_say: bool 
 def _texts(array: np.ndarray, options: PrintOptions) -> tuple[list[str], int]:
     """The text of every element in order, and the width that one element takes up on a line."""
     flat = array.reshape(-1)
-    if array.dtype.kind == "c":
+    if array.dtype.name.startswith("complex"):
         wide = flat.astype(np.complex128)
         real, imag = _real_format(wide.real, options), _real_format(wide.imag, options)
         # Only the real part is padded; the imaginary part follows it at once, with its sign.

@@ -36,6 +36,7 @@ INFERENCE_TENSOR = 512
 FAKE = 1024  # no data, but the device (and so the errors, results and layout) of a real tensor: see capture.fake
 OPAQUE = 2048  # the layout `_mkldnn`: see ops.opaque
 NAMED = 4096  # dimensions have names: see ops.names
+STORED = dtypes.STORED  # 8192: computed in another dtype, see ops.system.stored
 LAYOUTS = SPARSE | NESTED | OPAQUE  # no dense array: `_array` is what the layout holds
 
 
@@ -445,9 +446,9 @@ def wrap(array, dtype: dtypes.dtype | None = None, device: devices.device = devi
     """A new plain tensor around an array that nobody else holds."""
     if dtype is None:
         dtype = dtypes.by_numpy[array.dtype]
-    if device is devices.cpu and not keys:
+    if device is devices.cpu and not keys and not dtype.keys:
         return make_tensor(array, dtype)
-    return assemble(Tensor, array, dtype, device, keys | device.keys, None, [0], None, 0)
+    return assemble(Tensor, array, dtype, device, keys | device.keys | dtype.keys, None, [0], None, 0)
 
 
 def wrap_meta(shape: tuple, dtype: dtypes.dtype, stride: tuple | None = None) -> Tensor:
@@ -458,7 +459,7 @@ def wrap_meta(shape: tuple, dtype: dtypes.dtype, stride: tuple | None = None) ->
 
 def view_of(base: Tensor, array, dtype: dtypes.dtype, offset: int) -> Tensor:
     """A plain tensor on the memory of another: shares storage and version."""
-    keys = base._keys & ~(SUBCLASS | DISPATCH_SUBCLASS)
+    keys = base._keys & ~(SUBCLASS | DISPATCH_SUBCLASS | STORED) | dtype.keys
     memory = base._memory if base._memory is not None else storage_of(base)
     t = assemble(Tensor, array, dtype, base.device, keys, None, base._counter, memory, offset)
     if keys & FAKE:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core import device as devices
+from ...core import dtype as dtypes
 from ...core.arrays import library
 from ...core.device import indexed
 from ...core.dtype import computable
@@ -70,6 +71,9 @@ class Factory(Family):
     @staticmethod
     def _on_host(op: Operator, spec: Spec, args: tuple):
         try:
+            if spec.dtype is dtypes.complex32:
+                wide = Spec(spec.shape, dtypes.complex64, spec.stride)
+                return wrap(op.kernel(np, wide, *args).astype(spec.dtype.numpy), spec.dtype)
             return make_tensor(op.kernel(np, spec, *args), spec.dtype)
         except MemoryError as error:
             raise no_memory(error) from None

@@ -217,14 +217,9 @@ def _cast_method(name: str, d: dtype_type) -> None:
 
 for _name, _dtype in {
     "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
-    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool, "chalf": dtypes.complex32, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
 }.items():  # fmt: skip
     _cast_method(_name, _dtype)
-
-
-@front("Tensor.chalf")
-def chalf(self, memory_format=None):
-    raise NotImplementedError("complex32 is not supported: no array library computes with it; use cfloat()")
 
 
 @front("Tensor.type_as")

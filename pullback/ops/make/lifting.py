@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ...core import modes
-from ...core.arrays import to_host
+from ...core.arrays import readable, to_host
 from ...core.geometry import is_dense, strides_like
 from ...core.modes import ambient
 from ...core.tensor import NESTED, Tensor, stride_of
@@ -41,8 +41,7 @@ class _Number(Family):
         t = args[0]
         if not t._array.size:
             raise RuntimeError("Empty tensor not supported")
-        value = to_host(t._array).reshape(-1)[0]
-        return value.item() if t.dtype.numpy.kind in "biufc" else float(value)
+        return readable(to_host(t._array)).reshape(-1)[0].item()
 
     def run_meta(self, op: Operator, args: tuple):
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...core import modes
-from ...core.arrays import to_host
+from ...core.arrays import readable, to_host
 from ...core.errors import warn_once
 from ...core.geometry import Geometry
 from ...core.layers import extend
@@ -63,8 +61,7 @@ def _item_otherwise(self: Tensor):
         if self._keys & META:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         self = plain_numbers(self)
-    value = to_host(self._array).reshape(-1)[0]
-    return value.item() if self.dtype.numpy.kind in "biufc" else float(value)
+    return readable(to_host(self._array)).reshape(-1)[0].item()
 
 
 def no_numbers(t: Tensor, what: str) -> Exception:
@@ -98,9 +95,7 @@ def tolist(self):
     if self._array.__class__ is Geometry:
         raise RuntimeError(".tolist() is not supported for tensor subclasses.")
     t = plain_numbers(self)
-    array = to_host(t._array)
-    array = array if t.dtype.numpy.kind in "biufc" else array.astype(np.float32)
-    return array.tolist()
+    return readable(to_host(t._array)).tolist()
 
 
 @front("Tensor.numpy")

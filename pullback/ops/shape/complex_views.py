@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core import dtype as dtypes
+from ...core.dtype import computable
 from ...core.dtype import dtype as dtype_type
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import extend
@@ -84,10 +85,7 @@ def _as_complex(self) -> tuple:
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             f"{self.dtype.scalar_name}"
         )
-    if self.dtype is dtypes.float16:
-        raise NotImplementedError(
-            "view_as_complex: no array library computes with complex numbers of halves (complex32)"
-        )
+    computable(self.dtype.to_complex())
     shape, stride = self._array.shape, stride_of(self)
     if not shape:
         raise RuntimeError("Input tensor must have one or more dimensions")

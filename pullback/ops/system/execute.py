@@ -14,8 +14,9 @@ from ...core.arrays import library
 from ...core.errors import no_memory
 from ...core.layers import above
 from ...core.modes import ambient
-from ...core.tensor import CONJ, CUDA, FAKE, INFERENCE_TENSOR, LAYOUTS, META, NEG, TRANSFORMED, Tensor, wrap
+from ...core.tensor import CONJ, CUDA, FAKE, INFERENCE_TENSOR, LAYOUTS, META, NEG, STORED, TRANSFORMED, Tensor, wrap
 from .placement import execute_on_device
+from .stored import execute_stored
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -36,7 +37,7 @@ def execute(op: Operator, args: tuple, keys: int = 0):
         out = execute_on_device(op, args)
     else:
         try:
-            out = op.family.execute(op, args)
+            out = execute_stored(op, args) if keys & STORED and not op.is_view else op.family.execute(op, args)
         except MemoryError as error:
             raise no_memory(error) from None
     if ambient.mode & modes.INFERENCE and not (

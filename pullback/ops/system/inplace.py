@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from sys import getrefcount
 
+import numpy as np
+
 from ...core import dtype as dtypes
 from ...core import halves, modes
 from ...core import node as nodes
@@ -33,6 +35,7 @@ from ...core.tensor import (
     META,
     NAMED,
     NEG,
+    STORED,
     Tensor,
     stride_of,
 )
@@ -112,12 +115,16 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
     if functional.declared.scatters:
         check_scattered(op, target, args)
     direct = functional.declared.write
-    if functional.declared.expanded is not None and not keys & (CONJ | NEG | LAYOUTS | CUDA) and is_expanded(target):
+    if (
+        functional.declared.expanded is not None
+        and not keys & (CONJ | NEG | LAYOUTS | CUDA | STORED)
+        and is_expanded(target)
+    ):
         check_operands(op, args)
         functional.declared.expanded(*args)
         bump(target)
         return
-    if keys & (CONJ | NEG | LAYOUTS) or direct is None and functional.family.write is None:
+    if keys & (CONJ | NEG | LAYOUTS | STORED) or direct is None and functional.family.write is None:
         store(op, target, execute(functional, args, keys))
         return
     check_overlap(target)
@@ -346,6 +353,10 @@ def cast_array(array, source, target):
     """An array of another dtype, with PyTorch's meaning of each cast."""
     if source is target:
         return array
+    if source is dtypes.complex32:
+        array = array.astype(np.complex64)
+    elif target is dtypes.complex32:
+        return array.astype(np.complex64).astype(target.numpy)
     if source.is_complex and not target.is_complex:
         array = array.real if target.name != "bool" else array
     if source.is_floating_point and target.category == 1 and (target.itemsize < 8 or not target.is_signed):

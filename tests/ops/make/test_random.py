@@ -151,7 +151,6 @@ def test_names_are_where_pytorch_has_them():
     "call, error, words",
     [
         (lambda: torch.rand(3, dtype=torch.int64), NotImplementedError, "\"check_uniform_bounds\" .* for 'Long'"),
-        (lambda: torch.randn(3, dtype=torch.complex32), NotImplementedError, "complex32"),
         (lambda: torch.rand(-1), RuntimeError, r"negative dimension -1: \[-1\]"),
         (lambda: torch.rand(), TypeError, "invalid combination of arguments"),
         (lambda: torch.randint(0, 2**63, (2,)), ValueError, "Overflow when unpacking long long"),
