@@ -17,13 +17,13 @@ NAMES = {
 }
 KNOWN = {
     "softmax": {
-        "codegen/cuda/calls.py", "core/cuda_rows.py", "masked/maskedtensor/rules.py", "ops/eager/rows.py", "ops/layout/nested/reductions.py", "ops/network/multihead.py",
+        "codegen/cuda/calls.py", "core/cuda_rows.py", "masked/filling.py", "masked/maskedtensor/rules.py", "ops/eager/rows.py", "ops/layout/nested/reductions.py", "ops/network/multihead.py",
         "ops/reduce/softmaxes.py",
     },
     "conv2d": {
         "capture/front/layouts.py", "nn/functional.py", "nn/init.py", "ops/window/conv.py", "ops/window/shortcuts.py", "surface/jit/graphs.py",
     },
-    "cumsum": {"capture/bytecode/arrays/reductions.py", "ops/layout/nested/reductions.py", "ops/reduce/scans.py"},
+    "cumsum": {"capture/bytecode/arrays/reductions.py", "masked/filling.py", "ops/layout/nested/reductions.py", "ops/reduce/scans.py"},
 }  # fmt: skip
 
 
