@@ -173,6 +173,8 @@ ComplexDoubleStorage: _Any
 ComplexDoubleTensor: _Any
 ComplexFloatStorage: _Any
 ComplexFloatTensor: _Any
+ComplexHalfStorage: _Any
+ComplexHalfTensor: _Any
 DoubleStorage: _Any
 DoubleTensor: _Any
 FloatStorage: _Any

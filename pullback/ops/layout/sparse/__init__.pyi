@@ -52,6 +52,7 @@ ByteTensor: _Any
 CharTensor: _Any
 ComplexDoubleTensor: _Any
 ComplexFloatTensor: _Any
+ComplexHalfTensor: _Any
 DoubleTensor: _Any
 FloatTensor: _Any
 HalfTensor: _Any
