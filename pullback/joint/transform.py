@@ -6,12 +6,13 @@ import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from ..autograd.versions import unsafe_preserve_version_counter
 from ..batching.levels import rewrap, strip
 from ..capture.higher_order.base import replaced
 from ..capture.higher_order.subgraph import with_origins
 from ..core import modes, tree
 from ..core.modes import ambient
-from ..core.node import UNTRACKED_VIEW
+from ..core.node import UNTRACKED_VIEW, requires_grad
 from ..core.tensor import Tensor
 from ..ops.system.dispatch import autograd_layer, dispatch
 from ..ops.system.operator import Operator, find
@@ -35,21 +36,37 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     @functools.wraps(func)
     def pure(*args, **kwargs):
         given = [strip(t)[0] for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
-        mode = Functionalization()
+        mode, traced = Functionalization(), bool(ambient.dispatch_modes)
         with CopiedViews() if remove == "mutations_and_views" else nullcontext():
             with mode:
                 out = func(*args, **kwargs)
             result = tree.tree_map_only(Tensor, lambda t: _settled(mode, t), out)
             written = [t for t in given if (state := mode.state(t)) is not None and state.writes]
             new = [current_value(mode, t) for t in written]
+            recorded = any(requires_grad(t) for t in tree.tree_leaves(result) if isinstance(t, Tensor))
+            others = _others(mode, given) if recorded or not traced else []
         for t, value in zip(written, new, strict=True):
             if mode.written(t):
                 mode.forget(t)
             with modes.masked(modes.GRAD):
                 t.copy_(value)
+        for t, value in others:
+            mode.forget(t)
+            with modes.masked(modes.GRAD), unsafe_preserve_version_counter(t):
+                t.copy_(value)
         return result
 
     return pure
+
+
+def _others(mode: Functionalization, given: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """What else was written, with its values: the function's own tensors, which gradients read when the function is over.
+
+    A trace is told of them only if there are gradients, since all else reads values.
+    """
+    memories = [t._memory for t in given]
+    states = [m.__dict__.get("written", {}).get(mode) for m in mode.memories if not any(m is g for g in memories)]
+    return [(s.root, current_value(mode, s.root)) for s in states if s is not None and s.writes]
 
 
 class CopiedViews(TorchDispatchMode):

@@ -105,3 +105,20 @@ def test_writes_through_views_under_vmap():
     assert vmap(functionalize(g))(torch.zeros(3, 2)).tolist() == [[2, 2]] * 3
     out, tangent = vmap(functionalize(lambda x, t: torch.func.jvp(g, (x,), (t,))))(torch.zeros(1, 2), torch.ones(1, 2))
     assert out.tolist() == [[2, 2]] and tangent.tolist() == [[1, 1]]
+
+
+def test_gradients_after_the_function_read_what_it_wrote():
+    """The product's gradient is the other factor, which the function wrote after it was made, in part through a view."""
+
+    def f(v):
+        weight = torch.zeros(2)
+        weight[0] = 2
+        weight[1:].add_(3.0)
+        return v * weight
+
+    x = torch.tensor([0.5, -1.0], requires_grad=True)
+    for g in (functionalize(f), functionalize(f, remove="mutations_and_views"), torch.compile(functionalize(f))):
+        assert torch.autograd.grad(g(x).sum(), x)[0].tolist() == [2.0, 3.0]
+    assert torch.func.jacrev(functionalize(f))(x.detach()).diagonal().tolist() == [2.0, 3.0]
+    columns = functionalize(torch.func.jacfwd(torch.square))(x)
+    assert torch.autograd.grad(columns.sum(), x)[0].tolist() == [2.0, 2.0]
