@@ -403,3 +403,10 @@ def test_the_first_categories_of_few_are_those_of_a_sort(shape, count, dtype, mo
     first = draws(multinomial, weights, count)
     monkeypatch.setattr(random_integers.native, "topk", lambda *args: None)
     np.testing.assert_array_equal(first, draws(multinomial, weights, count))
+
+
+def test_binomial_of_counts_that_are_not_finite():
+    """No chance gives none, however many the tries; otherwise there is no answer."""
+    counts = np.array([np.inf, np.nan, np.inf, np.nan, 4.0, -1.0])
+    got = binomial(seeded(), counts, np.array([0.0, -1.0, 0.5, 1.0, np.nan, np.nan]))
+    assert np.array_equal(got, [0, 0, np.nan, np.nan, np.nan, 0], equal_nan=True)
