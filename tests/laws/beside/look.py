@@ -13,16 +13,41 @@ EPSILON = {
     "float64": 2.2e-16,
     "float32": 1.2e-7,
     "float16": 9.8e-4,
+    "complex32": 9.8e-4,
     "bfloat16": 7.8e-3,
     "complex128": 2.2e-16,
     "complex64": 1.2e-7,
 }
-ROUNDINGS = {"float64": 4096, "complex128": 4096, "float32": 512, "complex64": 512, "float16": 4, "bfloat16": 4}
-TINY = {"float64": 1e-3, "float32": 1e-2, "float16": 0.1, "bfloat16": 0.1, "complex128": 1e-3, "complex64": 1e-2}
+ROUNDINGS = {
+    "float64": 4096,
+    "complex128": 4096,
+    "float32": 512,
+    "complex64": 512,
+    "float16": 4,
+    "bfloat16": 4,
+    "complex32": 4,
+}
+TINY = {
+    "float64": 1e-3,
+    "float32": 1e-2,
+    "float16": 0.1,
+    "bfloat16": 0.1,
+    "complex32": 0.1,
+    "complex128": 1e-3,
+    "complex64": 1e-2,
+}
 FACTS = ("dtype", "shape", "requires_grad", "is_leaf", "no grad_fn", "inference", "stride", "storage_offset", "shares")
 
 
-MOST = {"float64": 1e-6, "complex128": 1e-6, "float32": 0.02, "complex64": 0.02, "float16": 0.3, "bfloat16": 0.6}
+MOST = {
+    "float64": 1e-6,
+    "complex128": 1e-6,
+    "float32": 0.02,
+    "complex64": 0.02,
+    "float16": 0.3,
+    "bfloat16": 0.6,
+    "complex32": 0.3,
+}
 
 
 def roundings(t) -> float:
@@ -49,7 +74,8 @@ def is_unreal(t) -> bool:
 def numbers(torch, t) -> np.ndarray:
     with torch.no_grad():
         t = t.detach().resolve_conj().resolve_neg()
-        return (t.to(torch.float32) if t.dtype == torch.bfloat16 else t).numpy(force=True)
+        wide = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}.get(t.dtype, t.dtype)
+        return t.to(wide).numpy(force=True)
 
 
 def words(ours: tuple, theirs: tuple) -> str:
@@ -97,5 +123,7 @@ def settle(torch, t, values: np.ndarray) -> None:
             t.view(torch.int16).numpy()[...] = (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(
                 np.int16
             )
+        elif t.dtype == torch.complex32:
+            torch.view_as_real(t).numpy()[...] = np.stack((values.real, values.imag), -1)
         else:
             t.numpy()[...] = values
