@@ -7,7 +7,7 @@
 #include "native_moves.h"
 #include <math.h>
 
-enum { LANES = 16, EIGHT = 8, MOST_POINTS = 1024, FEW_POINTS = 48, MOST_TRANSFORMED = 1 << 20 };
+enum { LANES = 16, EIGHT = 8, MOST_POINTS = 1024, FEW_POINTS = 48, MOST_ODD = 255, MOST_TRANSFORMED = 1 << 20 };
 enum { TO_COMPLEX, FROM_REAL, TO_HALF, FROM_HALF }; /* complex to complex; real to all points, to half of them; half of them to real */
 
 #define T float
@@ -31,7 +31,17 @@ static void use_points(i64 n) {
     tabled = n;
 }
 
-static int fits(i64 n) { return n > 0 && n <= (n & (n - 1) ? FEW_POINTS : MOST_POINTS); }
+/* A prime of which the sums are quicker than what others do: of other numbers, their factors save more. */
+static int is_odd_prime(i64 n) {
+    for (i64 k = 3; k * k <= n; k += 2)
+        if (n % k == 0) return 0;
+    return n > 2 && n & 1 && n <= MOST_ODD;
+}
+
+static int fits(i64 n) { return n > 0 && (n <= (n & (n - 1) ? FEW_POINTS : MOST_POINTS) || is_odd_prime(n)); }
+
+/* As the last dimension of real numbers, of which two make a complex one. */
+static int fits_real(i64 n) { return fits(n) || (n % 2 == 0 && is_odd_prime(n / 2)); }
 
 /* The complex numbers of (.., shape[first:]) transformed in place along dimensions first to last - 1. */
 static int transform(void *data, int single, int nd, const Py_ssize_t *shape, int first, int last, int forward) {
@@ -107,7 +117,7 @@ static PyObject *transformed(const Array *a, int what, int dims, int forward, do
     NONE_UNLESS(what != FROM_HALF || a->shape[nd - 1] == points / 2 + 1);
     i64 count = 1;
     for (int d = 0; d < nd; d++) {
-        NONE_UNLESS(wide[d] > 0 && wide[d] <= MOST_TRANSFORMED / count && (d < first || fits(wide[d])));
+        NONE_UNLESS(wide[d] > 0 && wide[d] <= MOST_TRANSFORMED / count && (d < first || (what != TO_COMPLEX && d == nd - 1 ? fits_real(wide[d]) : fits(wide[d]))));
         count *= wide[d];
     }
     int single = k == F32 || k == C64, failed = 0;

@@ -1,6 +1,6 @@
 /* Transforms of many lines of complex numbers at once, for one precision: read by _fourier.c with T and NAME defined.
  *
- * A line has a power of two of points, or few. LANES lines are transformed side by side, so that every step is a loop over them; factors are
+ * A line has a power of two of points, an odd prime, or few. LANES lines are transformed side by side, so that every step is a loop over them; factors are
  * computed in double precision.
  */
 
@@ -54,9 +54,50 @@ static inline __attribute__((always_inline)) void NAME(step_of_four)(const T *x,
     }
 }
 
+/* An odd number of points: j and n - j have the same cosine and opposite sines, so their sum meets the one and their difference the other,
+ * and points k and n - k of the result are made of the same two sums. x is used up. */
+static inline __attribute__((always_inline)) T *NAME(odd_lanes)(T *x, T *y, i64 n, const double *cosines, const double *sines, i64 every, int forward) {
+    T c[MOST_ODD], s[MOST_ODD];
+    for (i64 k = 0; k < n; k++) c[k] = (T)cosines[k * every], s[k] = (T)(forward ? -sines[k * every] : sines[k * every]);
+    const i64 half = (n - 1) / 2, step = 2 * LANES;
+    for (int l = 0; l < step; l++) y[l] = x[l];
+    for (i64 j = 1; j <= half; j++) {
+        T *restrict a = x + j * step, *restrict b = x + (n - j) * step;
+        for (int l = 0; l < step; l++) {
+            const T both = a[l] + b[l], apart = a[l] - b[l];
+            a[l] = both;
+            b[l] = apart;
+            y[l] += both;
+        }
+    }
+    for (i64 k = 1; k <= half; k++)
+        for (int l = 0; l < LANES; l += 2 * EIGHT) { /* two vectors side by side, so that no sum waits for itself */
+            NAME(Eight) even[4], odd[4] = {{0}};
+            for (int v = 0; v < 4; v++) even[v] = READ(x + (v & 1) * LANES + l + (v >> 1) * EIGHT);
+            for (i64 j = 1, turn = k; j <= half; j++, turn += k, turn -= turn >= n ? n : 0) {
+                const T *a = x + j * step + l, *b = x + (n - j) * step + l;
+                for (int v = 0; v < 4; v++) {
+                    const i64 at = (v & 1) * LANES + (v >> 1) * EIGHT;
+                    even[v] += c[turn] * READ(a + at);
+                    odd[v] += s[turn] * READ(b + at);
+                }
+            }
+            T *u = y + k * step + l, *w = y + (n - k) * step + l;
+            for (int v = 0; v < 4; v += 2) {
+                const i64 at = (v >> 1) * EIGHT;
+                READ(u + at) = even[v] - odd[v + 1];
+                READ(u + LANES + at) = even[v + 1] + odd[v];
+                READ(w + at) = even[v] + odd[v + 1];
+                READ(w + LANES + at) = even[v + 1] - odd[v];
+            }
+        }
+    return y;
+}
+
 /* x of n points (real parts, then imaginary ones, LANES of each), by steps that read one half and write the other; the result is where
  * the pointer that is returned points. Every so manieth of the factors is one of n points. */
 CLONED static T *NAME(transform_lanes)(T *x, T *y, i64 n, const double *cosines, const double *sines, i64 every, int forward) {
+    if (n & 1 && n > 1 && n <= MOST_ODD) return NAME(odd_lanes)(x, y, n, cosines, sines, every, forward);
     if (n & (n - 1)) return NAME(sum_lanes)(x, y, n, cosines, sines, every, forward);
     i64 left = n, stride = 1;
     for (; left >= 4; left /= 4, stride *= 4) {

@@ -248,6 +248,8 @@ TWO_KINDS(h_multiply, "rows:multiply")
 TWO_KINDS(h_divide, "rows:divide")
 TWO(h_glu, "rows:glu")
 TWO_KINDS(h_nextafter, "nextafter.default")
+ROW(h_cube_f, "rows:cube", 1, 0, 1, "ff")
+ROW(h_cube_d, "rows:cube", 1, 0, 1, "dd")
 TWO_KINDS(h_chebyshev_t, "special_chebyshev_polynomial_t.default")
 TWO_KINDS(h_chebyshev_u, "special_chebyshev_polynomial_u.default")
 TWO_KINDS(h_chebyshev_v, "special_chebyshev_polynomial_v.default")
@@ -359,6 +361,15 @@ static void V(h_elu_f)(i64 n, char *const *a) {
             y[i] = (kind)(value);                             \
         }                                                     \
     }
+#define CUBE(name, kind)                                                 \
+    static void V(name)(i64 n, char *const *a) {                         \
+        const kind *x = (const kind *)a[0];                              \
+        kind *y = (kind *)a[1];                                          \
+        SIMD for (i64 i = 0; i < n; i++) y[i] = x[i] * x[i] * x[i];      \
+    }
+CUBE(h_cube_f, f32)
+CUBE(h_cube_d, f64)
+#undef CUBE
 TWO(h_igamma, f32, f, s_gamma_part(v, w, 0))
 TWO(h_igammac, f32, f, s_gamma_part(v, w, 1))
 TWO(h_hypot, f32, f, ({ f64 p = v, q = w, r = __builtin_sqrt(p * p + q * q); (isinf(v) || isinf(w)) ? (f64)INF : r; }))

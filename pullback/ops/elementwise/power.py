@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import cmath
 import math
+from typing import Any
+
+import numpy as np
 
 from ...core import dtype as dtypes
+from ...core import elements
 from ...core.dtype import INT
 from ...core.tensor import Tensor
 from ..eager.elementwise import KernelCase
@@ -52,19 +56,14 @@ def _times(xp, product, x):
     return xp.multiply(product, x, out=product) if getattr(product, "ndim", 0) else product * x
 
 
-_PIECE = 1 << 15  # elements of two arrays that stay in a cache
+_CUBES: Any = elements.table.get("rows", {}).get(("cube",))  # a loop that reads once and writes once
 
 
 def _cube(xp, x):
-    """The third power: of many elements in a row, a piece at a time, so that the square is read where it was written."""
-    if getattr(x, "ndim", 0) == 0 or x.size <= 2 * _PIECE or not x.flags.c_contiguous:
-        return _times(xp, xp.square(x), x)
-    out = xp.empty_like(x)
-    flat, into = x.reshape(-1), out.reshape(-1)
-    for first in range(0, x.size, _PIECE):
-        part, result = flat[first : first + _PIECE], into[first : first + _PIECE]
-        xp.multiply(xp.square(part, out=result), part, out=result)
-    return out
+    """The third power, as the square times the number."""
+    if _CUBES is not None and x.__class__ is np.ndarray and x.dtype.char in "fd" and x.flags.c_contiguous:
+        return _CUBES(x, out=...)
+    return _times(xp, xp.square(x), x)
 
 
 _SHORT = {

@@ -13,6 +13,7 @@ from ...core import dtype as dtypes
 from ...core import modes
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, META, TRANSFORMED, Tensor
+from ..elementwise.arithmetic import zeros_like
 from ..elementwise.selection import where
 from ..elementwise.smooth_activations import log_sigmoid
 from ..family.base import composite
@@ -268,7 +269,8 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
     product = (input1 * input2).sum(-1)
     squares = ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
     cosine = product / squares.sqrt()
-    together, apart = where(target == 1, 1 - cosine, 0), where(target == -1, (cosine - margin).clamp_min(0), 0)
+    zeros = zeros_like(cosine)
+    together, apart = where(target == 1, 1 - cosine, zeros), where(target == -1, (cosine - margin).clamp_min(0), zeros)
     return reduced(together + apart, reduction)
 
 

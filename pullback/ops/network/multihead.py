@@ -77,7 +77,8 @@ def _project(query, key, value, weights: tuple, bias):
     """Three linear maps; one product where query, key and value are one tensor and the weights lie in one."""
     packed, separate = weights
     if packed is not None and query is key is value:
-        return linear(query, packed, bias).chunk(3, -1)
+        joint = linear(query, packed, bias)
+        return joint.reshape(*query.shape[:2], 3, query.shape[2]).permute(2, 0, 1, 3).contiguous().unbind(0)
     parts = separate if packed is None else packed.chunk(3)
     biases = (None, None, None) if bias is None else bias.chunk(3)
     size = query.size(-1)

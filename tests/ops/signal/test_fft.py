@@ -240,3 +240,23 @@ def test_a_missing_window_is_warned_of_once():
             torch.istft(y, 10)
     finally:
         torch.set_warn_always(False)
+
+
+@pytest.mark.parametrize("n", [3, 53, 127, 251])
+def test_lengths_of_odd_primes_and_their_doubles(n):
+    rng = np.random.default_rng(n)
+    for points in (n, 2 * n):
+        x = rng.standard_normal((19, points)) + 1j * rng.standard_normal((19, points))
+        half = np.fft.rfft(x.real)
+        for given, name in ((x, "fft"), (x, "ifft"), (x.real, "rfft"), (half, "irfft"), (half, "hfft")):
+            if points % 2 and name in ("irfft", "hfft"):
+                given, sizes = half, (points,)
+            else:
+                sizes = ()
+            expected = getattr(np.fft, name)(given, *sizes)
+            found = getattr(torch.fft, name)(torch.tensor(given), *sizes).numpy()
+            assert np.abs(found - expected).max() < 1e-13 * np.abs(expected).max()
+            single = getattr(torch.fft, name)(
+                torch.tensor(given.astype("F" if given.dtype.kind == "c" else "f")), *sizes
+            )
+            assert np.abs(single.numpy() - expected).max() < 2e-6 * np.abs(expected).max()

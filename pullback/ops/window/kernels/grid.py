@@ -9,6 +9,7 @@ derivative of that weight along the grid, so forward and both backwards are sums
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -90,12 +91,19 @@ def grid_sample_grid(xp: Any, g: Array, x: Array, grid: Array, mode: int, paddin
 
 def affine_base(xp: Any, size: Ints, align_corners: bool, dtype: Any) -> Array:
     """Homogeneous coordinates (prod(size), axes + 1) of an image's entries, last axis first, then a one."""
-    lines = []
-    for n in size:
-        line = xp.linspace(-1.0, 1.0, n, dtype=dtype) if n > 1 else xp.zeros(1, dtype)
-        lines.append(line if align_corners else line * xp.asarray((n - 1) / n, dtype))
-    mesh = xp.meshgrid(*lines, indexing="ij")
-    return xp.stack([*mesh[::-1], xp.ones(tuple(size), dtype)], axis=-1).reshape(prod(size), len(size) + 1)
+    axes = len(size)
+    base = xp.empty((*size, axes + 1), dtype)
+    for axis, n in enumerate(size):
+        base[..., axes - 1 - axis] = _line(xp, n, align_corners, dtype).reshape(-1, *(1,) * (axes - 1 - axis))
+    base[..., axes] = 1
+    return base.reshape(prod(size), axes + 1)
+
+
+@lru_cache(64)  # one that is short takes longer to make than what follows
+def _line(xp: Any, n: int, align_corners: bool, dtype: Any) -> Array:
+    """The coordinates of n entries along an axis."""
+    line = xp.linspace(-1.0, 1.0, n, dtype=dtype) if n > 1 else xp.zeros(1, dtype)
+    return line if align_corners else line * xp.asarray((n - 1) / n, dtype)
 
 
 def _read(xp: Any, flat: Array, shape: Ints, index: Array, exists: Array) -> Array:
