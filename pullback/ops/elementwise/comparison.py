@@ -12,6 +12,7 @@ from ...core.tensor import TRANSFORMED, Tensor
 from ..family.pointwise import pointwise
 from ..system.calls import front
 from ..system.dispatch import dispatch
+from ..system.scalars import truth_out
 from ..system.schema import wrong_type
 
 
@@ -87,8 +88,12 @@ def _is_infinity(value: float):
 isnan = _test("isnan", _of_float("isnan", False), zero="kept")
 isinf = _test("isinf", _of_float("isinf", False), zero="kept")
 isfinite = _test("isfinite", _of_float("isfinite", True))
-isposinf = _test("isposinf", _is_infinity(math.inf), _not_complex("isposinf"), zero="kept")
-isneginf = _test("isneginf", _is_infinity(-math.inf), _not_complex("isneginf"), zero="kept")
+isposinf = _test(
+    "isposinf", _is_infinity(math.inf), _not_complex("isposinf"), zero="kept", check_out=truth_out("isposinf")
+)
+isneginf = _test(
+    "isneginf", _is_infinity(-math.inf), _not_complex("isneginf"), zero="kept", check_out=truth_out("isneginf")
+)
 isreal = _test("isreal", lambda xp, x: x.imag == 0 if x.dtype.kind == "c" else xp.ones(x.shape, bool))
 
 

@@ -10,7 +10,7 @@ from ...core.tensor import Tensor
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..system.calls import front
 from ..system.operator import NOT_IMPLEMENTED
-from ..system.scalars import is_complex
+from ..system.scalars import is_complex, truth_out
 from .arithmetic import zeros_like
 
 
@@ -168,6 +168,7 @@ signbit = pointwise(
     result=dtypes.bool,
     inplace=False,
     zero="kept",
+    check_out=truth_out("signbit"),
 )
 
 

@@ -327,8 +327,25 @@ def reduce_slices(xp, out, dim, index, source, reduce, include_self=True) -> Non
         raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
     at = index.reshape(-1)
     check_inside(at, at_least_1d(out).shape[d])
-    rows = combine(xp, _rows(xp, out, d), at, _rows(xp, source, d), reduce, include_self)
+    step = _combine_rounding if is_narrow(out) and reduce in ("prod", "mean") else combine
+    rows = step(xp, _rows(xp, out, d), at, _rows(xp, source, d), reduce, include_self)
     _store_rows(xp, out, d, rows)
+
+
+def _combine_rounding(xp, rows, at, values, reduce: str, include_self: bool):
+    """As `combine`, of narrow floats that PyTorch rounds after every product or sum here, counts included."""
+    width, rows = rows.shape[1], rows.copy()
+    if not include_self:
+        rows[at] = identity(xp, rows.dtype, reduce)
+    places = (at[:, None].astype("i8") * width + xp.arange(width)).reshape(-1)
+    flat = rows.reshape(-1)
+    getattr(xp, UFUNCS[reduce]).at(flat, places, xp.ascontiguousarray(values).reshape(-1))
+    if reduce == "mean":
+        counts = xp.full(rows.shape[0], int(include_self), rows.dtype)
+        xp.add.at(counts, at, xp.ones(at.shape, rows.dtype))
+        counts = xp.maximum(counts.astype("f4"), 1)[:, None]
+        rows = (flat.reshape(rows.shape).astype("f4") / counts).astype(rows.dtype)
+    return rows
 
 
 def check_copy(self_shape, index, source_shape, dim: int) -> int:

@@ -28,13 +28,13 @@ def _check_bins(bins: int, dim: int = 0) -> None:
 
 # ---- histc
 def _check_histc(self, bins, min, max):
+    _check_bins(bins)
+    if min > max:
+        raise RuntimeError("torch.histc: max must be larger than min")
     if self.dtype is dtypes.bool:
         raise not_implemented("linspace_cpu", self.dtype)
     if not self.dtype.is_floating_point:
         raise not_implemented("histogram_cpu", self.dtype)
-    _check_bins(bins)
-    if min > max:
-        raise RuntimeError("torch.histc: max must be larger than min")
 
 
 def _histc(xp, a, bins, min, max):
@@ -130,7 +130,9 @@ def _check_edges(self, bins, weight, density):
 def _count(xp, points, bins, weight, density):
     """How many points (or how much weight) fall into each cell."""
     shape = tuple(len(e) - 1 for e in bins)
-    x = points.reshape(-1, points.shape[-1])
+    x = points.reshape(math.prod(points.shape[:-1]), points.shape[-1])
+    if not bins:  # no coordinate, no cell
+        return xp.asarray(math.nan if density else 0, points.dtype)
     inside = xp.ones(x.shape[0], bool)
     cell = xp.zeros(x.shape[0], xp.int64)
     for d, edges in enumerate(bins):

@@ -152,7 +152,7 @@ overloaded("prod", prod_all, prod_dim)
 # ---- truth
 def _truths(name: str, kernel, lower):
     """`all` or `any`: of everything, of one dimension, of several (of none of them where the list is empty)."""
-    shared = dict(kernel=kernel, lower=lower, cast=False, vjp=NONDIFFERENTIABLE, **HIDDEN)
+    shared = dict(kernel=kernel, lower=lower, cast=False, vjp=NONDIFFERENTIABLE, check_out=_truth_out(name), **HIDDEN)
     shared["result"] = lambda d: d if d is dtypes.uint8 else dtypes.bool
     one = reduction(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", **shared)
     everything = reduction(f"{name}(Tensor self) -> Tensor", vmap=whole(lambda t: one(t, 1)), **shared)
@@ -160,6 +160,14 @@ def _truths(name: str, kernel, lower):
         f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", empty="keep", **shared
     )
     return overloaded(name, everything, one, several)
+
+
+def _truth_out(name: str):
+    def check(result, out) -> None:
+        if out.dtype not in (dtypes.bool, dtypes.uint8):
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {out.dtype.scalar_name}")
+
+    return check
 
 
 _truths("all", kernels.all_reduce, lower_all)
@@ -372,6 +380,9 @@ def _check_hash(self, dim, keepdim, mode):
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
             "with the 'dim' argument."
         )
+    for d in wrap_dims(dim, self._array.ndim) if self._array.ndim else ():
+        if self._array.shape[d] == 0:
+            raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
 
 
 hash_tensor = reduction(

@@ -42,6 +42,16 @@ def exact_out(result: Tensor, out: Tensor) -> None:
         )
 
 
+def truth_out(name: str):
+    """`check_out` of tests of elements, whose answers go into booleans alone."""
+
+    def check(result: Tensor, out: Tensor) -> None:
+        if out.dtype is not result.dtype:
+            raise RuntimeError(f"{name} does not support non-boolean outputs.")
+
+    return check
+
+
 def input_out(result: Tensor, out: Tensor) -> None:
     """As `exact_out`, of operators whose result has the dtype of their input."""
     if out.dtype is not result.dtype:

@@ -59,3 +59,9 @@ def test_equality_with_arrays_of_numpy():
     x, a = torch.tensor([1.0, 2.0]), np.array([1.0, 3.0])
     assert (x == a).tolist() == (a == x).tolist() == [True, False]
     assert (x != a).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("name", ["isposinf", "isneginf", "signbit"])
+def test_answers_go_into_booleans_alone(name):
+    with pytest.raises(RuntimeError, match=f"{name} does not support non-boolean outputs."):
+        getattr(torch, name)(torch.ones(2), out=torch.empty(2))

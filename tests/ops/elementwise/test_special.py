@@ -238,3 +238,9 @@ def test_signs_of_zeros_are_those_of_pytorch():
         x = torch.tensor([2e4] * 9, dtype=d)
         assert not any(math.copysign(1, v) < 0 for v in torch.nn.functional.logsigmoid(x).tolist())
         assert math.copysign(1, torch.compile(torch.nn.functional.logsigmoid)(x)[0].item()) == 1
+
+
+def test_the_slope_of_sinc_is_zero_where_squares_vanish():
+    x = torch.tensor([0.0, 2.3e-308, 1.0, 1e-200], dtype=torch.float64, requires_grad=True)
+    torch.sinc(x).sum().backward()
+    assert x.grad.tolist() == pytest.approx([0.0, 0.0, -1.0, 0.0])

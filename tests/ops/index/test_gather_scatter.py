@@ -237,3 +237,13 @@ def test_slices_have_as_many_dimensions_as_what_they_are_added_to(call):
         with pytest.raises(RuntimeError, match="source tensor shape must match self tensor shape"):
             getattr(torch.zeros(shape), call)(0, torch.tensor([0]), torch.ones(source), *rest)
     assert getattr(torch.ones(()), call)(0, torch.tensor([0]), torch.ones(()), *rest).tolist() == 1 + (not rest)
+
+
+def test_index_reduce_rounds_narrow_floats_at_every_step():
+    index = torch.tensor([0, 0, 0])
+    start = torch.tensor([60000.0], dtype=torch.float16)
+    source = torch.tensor([2.0, 0.25, 0.5], dtype=torch.float16)
+    assert start.index_reduce(0, index, source, "prod").item() == float("inf")
+    start = torch.tensor([1.0], dtype=torch.bfloat16)
+    source = torch.tensor([0.003, 0.003, 0.003], dtype=torch.bfloat16)
+    assert start.index_reduce(0, index, source, "mean").item() == 0.25

@@ -211,3 +211,14 @@ def test_a_gradient_that_is_not_finite_stays_with_the_element_that_was_picked(na
     for g in (np.nan, np.inf):
         (slope,) = torch.autograd.grad(getattr(torch, name)(x), x, torch.tensor(g))
         assert sorted(map(str, slope.flatten().tolist())) == ["0.0"] * 3 + [str(g)]
+
+
+@pytest.mark.parametrize("name", ["all", "any"])
+def test_truths_go_into_booleans_and_bytes_alone(name):
+    with pytest.raises(RuntimeError, match=f"{name} only supports bool tensor for result, got: Float"):
+        getattr(torch, name)(torch.ones(3), 0, out=torch.empty(()))
+
+
+def test_a_hash_of_nothing_is_refused():
+    with pytest.raises(IndexError, match="Expected reduction dim 0 to have non-zero size"):
+        torch.hash_tensor(torch.empty(0, 3), dim=0)
