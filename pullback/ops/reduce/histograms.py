@@ -51,19 +51,27 @@ def _histc(xp, a, bins, min, max):
     return rounded(xp.bincount(xp.minimum(place, bins - 1), minlength=bins), a.dtype)
 
 
-def _check_histc_out(result, out) -> None:
-    if out.dtype is not result.dtype:
-        raise RuntimeError(
-            "torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
-            f"{c_name(result.dtype)} and hist {c_name(out.dtype)}"
-        )
+def _same_dtype(what: str, where: str = ""):
+    """`check_out` of histograms: counts and edges have the dtype of the input."""
+
+    def check(result, out) -> None:
+        if out.dtype is not result.dtype:
+            raise RuntimeError(
+                f"torch.histogram: input tensor and {what} tensor should have the same dtype, but got input "
+                f"{c_name(result.dtype)} and {what} {c_name(out.dtype)}{where}"
+            )
+
+    return check
+
+
+_OUT = (_same_dtype("hist"), _same_dtype("bin_edges", " for dimension 0"))
 
 
 histc = operator(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     kernel=_histc,
     check=_check_histc,
-    check_out=_check_histc_out,
+    check_out=_OUT[0],
     meta=lambda self, bins, min, max: Spec((bins,), self.dtype),
     vjp=NONDIFFERENTIABLE,
 )
@@ -252,12 +260,14 @@ def _histogram(self: Tensor, bins, range, weight, density):
 histogram_edges = composite(
     "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, "
     "Tensor bin_edges)",
+    check_out=_OUT,
     **HIDDEN,
 )(lambda self, bins, weight, density: _named(_histogram(self, (bins,), None, weight, density)))
 
 histogram_count = composite(
     "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
     "-> (Tensor hist, Tensor bin_edges)",
+    check_out=_OUT,
     **HIDDEN,
 )(lambda self, bins, range, weight, density: _named(_histogram(self, (bins,), range, weight, density)))
 

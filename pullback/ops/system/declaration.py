@@ -207,8 +207,8 @@ beside (`"mixed"`)."""
     """Whether a Python number in the place of a tensor becomes one without dimensions before the call is dispatched."""
     lazy_bits: bool = False
     """Whether the operator takes tensors with a conjugate or negative bit as they are."""
-    check_out: Callable | None = None
-    """`check_out(result, out)`: raises for an `out=` that PyTorch refuses for this operator alone."""
+    check_out: Callable | tuple[Callable, ...] | None = None
+    """`check_out(result, out)`: raises for an `out=` that PyTorch refuses for this operator alone. A tuple: one for each result."""
     out_apart: str | None = None
     """Whether `out=` is refused where it shares memory with an argument: with another than itself (`"others"`), or with `"all"`."""
 

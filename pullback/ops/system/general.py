@@ -93,8 +93,10 @@ def write_out(op: Operator, args: tuple, out):
     results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     if len(results) != len(outs):
         raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
-    check_out = op.declared.check_out
-    for o, r in zip(outs, results, strict=True):
+    checks = op.declared.check_out
+    for o, r, check_out in zip(
+        outs, results, checks if isinstance(checks, tuple) else (checks,) * len(outs), strict=True
+    ):
         if (o._keys ^ r._keys) & FAKE:
             raise AssertionError(
                 "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "

@@ -112,6 +112,15 @@ def test_distinct_elements():
         torch.unique(torch.empty(3, device="meta"))
 
 
+def test_histograms_keep_the_dtype_of_their_input():
+    x, single, double = torch.zeros(3), torch.zeros(0), torch.zeros(0, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="input tensor and hist tensor should have the same dtype"):
+        torch.histogram(x, 1, out=(double, single))
+    with pytest.raises(RuntimeError, match="input tensor and bin_edges tensor should have the same dtype"):
+        torch.histogram(x, 1, out=(single, double))
+    assert [r.tolist() for r in torch.histogram(x, 1, out=(torch.zeros(0), torch.zeros(0)))] == [[3.0], [-0.5, 0.5]]
+
+
 def test_histograms():
     a = np.random.default_rng(0).standard_normal(1000)
     t = torch.from_numpy(a)
