@@ -19,6 +19,7 @@ from ..core.modes import AutocastState, ambient
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
 
+OURS = ("aten", "pullback")  # namespaces whose operators declare what autocast does
 SPACES = ("fft", "linalg")  # namespaces whose operators take float32 on CPUs, unless they say otherwise
 
 
@@ -42,7 +43,7 @@ def cast_arguments(op: Operator, args: tuple) -> tuple:
         return args
     target = None
     policy = policy_of(op, kind)
-    if op.namespace != "aten":
+    if op.namespace not in OURS:
         target = op.autocasts.get(kind)
     elif policy == "lower":
         target = state.dtype
@@ -60,7 +61,7 @@ def cast_arguments(op: Operator, args: tuple) -> tuple:
 def policy_of(op: Operator, kind: str) -> str | None:
     """What an operator's arguments are cast to on a type of device: "lower", "float32", "widest", or None."""
     declared = op.declared
-    if op.autocasts and op.namespace == "aten":  # a library registered that autocast passes it by
+    if op.autocasts and op.namespace in OURS:  # a library registered that autocast passes it by
         return None if kind in op.autocasts else declared.autocast_cuda if kind == "cuda" else declared.autocast_cpu
     if kind == "cuda":
         return declared.autocast_cuda

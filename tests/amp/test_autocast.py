@@ -115,3 +115,15 @@ def test_a_layer_in_one_call():
     assert torch._addmm_activation(bias, x, w, use_gelu=True).equal(torch.nn.functional.gelu(plain))
     with torch.autocast("cpu"):
         assert torch._addmm_activation(bias, x, w).dtype is torch.bfloat16
+
+
+@pytest.mark.parametrize(("kind", "given"), [("LSTM", "bfloat16"), ("GRU", "float32")])
+def test_an_lstm_is_cast_as_a_whole_and_other_layers_by_their_products(kind, given):
+    layer, x = getattr(torch.nn, kind)(3, 4, 2, bidirectional=True), torch.randn(5, 2, 3, requires_grad=True)
+    with torch.autocast("cpu"):
+        out, state = layer(x)
+    out.sum().backward()
+    state = state if isinstance(state, tuple) else (state,)
+    assert {t.dtype for t in (out, *state)} == {getattr(torch, given)}
+    assert x.grad.dtype is torch.float32 and layer.weight_hh_l0.grad.dtype is torch.float32
+    torch.testing.assert_close(out.float(), layer(x)[0], rtol=0, atol=0.03)

@@ -98,6 +98,41 @@ def test_fakes_lie_as_real_tensors_do(name, drawn):
     assert (fake.shape, fake.dtype, fake.stride()) == (real.shape, real.dtype, real.stride())
 
 
+VIEWS = {
+    "slice": lambda t, d, n: t[(slice(None),) * d + (slice(n, None, 2),)],
+    "rows": lambda t, d, n: t[n:],
+    "narrow": lambda t, d, n: t.narrow(d, min(n, t.shape[d]), max(t.shape[d] - n, 0)),
+    "select": lambda t, d, n: t.select(d, n) if n < t.shape[d] else t,
+    "index": lambda t, d, n: t[n] if n < t.shape[0] else t,
+    "split": lambda t, d, n: t.split(n + 1, d)[-1],
+    "unbind": lambda t, d, n: t.unbind(d)[-1] if t.shape[d] else t,
+    "chunk": lambda t, d, n: t.chunk(n + 1, d)[0],
+    "transpose": lambda t, d, n: t.transpose(d, 0),
+    "unsqueeze": lambda t, d, n: t.unsqueeze(d),
+    "squeeze": lambda t, d, n: t.squeeze(d),
+    "unfold": lambda t, d, n: t.unfold(d, min(n, t.shape[d]), 1),
+    "diagonal": lambda t, d, n: t.diagonal(n - 1, 0, 1) if t.ndim > 1 else t,
+}
+sizes = st.lists(st.sampled_from((0, 1, 2, 3)), min_size=1, max_size=4)
+chains = st.lists(
+    st.tuples(st.sampled_from(sorted(VIEWS)), st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=4
+)
+
+
+@bounded
+@given(sizes, chains)
+def test_views_lie_as_views_of_fakes_do_elements_or_none(shape, chain):
+    real, mode = torch.zeros(shape), FakeTensorMode()
+    fake = mode.from_tensor(real)
+    for name, d, n in chain:
+        if not real.ndim:
+            break
+        with mode:
+            fake = VIEWS[name](fake, d % real.ndim, n)
+        real = VIEWS[name](real, d % real.ndim, n)
+    assert (fake.shape, fake.stride(), fake.storage_offset()) == (real.shape, real.stride(), real.storage_offset())
+
+
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 def test_a_layout_changes_no_number(layout):
     x = torch.arange(16.0, dtype=torch.float64).reshape(1, 2, 2, 4)

@@ -25,11 +25,22 @@ LN10 = math.log(10)
 
 def _unary(name: str, ufunc: str | None = None, *, vjp, **rules):
     """A function of one element, of integers by way of floats."""
-    if "kernel" not in rules:
+    if "kernel" not in rules or "direct" in rules:
         rules["ufunc"] = ufunc or name
     return pointwise(
         f"{name}(Tensor self) -> Tensor", promote=INT_TO_FLOAT, numbers=(), inplace="function", vjp=vjp, **rules
     )
+
+
+def _log1p(xp, z):
+    """log(1 + z): of complex numbers near 0, 1 + z would lose what |1 + z|^2 - 1 = x (x + 2) + y^2 keeps."""
+    if z.dtype.kind != "c":
+        return xp.log1p(z)
+    out, x, y = xp.asarray(xp.log1p(z)), z.real, z.imag
+    grown = x * (x + 2) + y * y
+    near = xp.where(grown == 0, x, xp.log1p(grown) / 2)
+    out.real = xp.where(xp.abs(z) < 0.5, near, out.real)
+    return out
 
 
 exp = _unary("exp", vjp=lambda g, out: g * conj(out), autocast_cuda="float32")
@@ -38,7 +49,13 @@ expm1 = _unary("expm1", vjp=lambda g, out: g * conj(out + 1), autocast_cuda="flo
 log = _unary("log", vjp=lambda g, self: g / conj(self), autocast_cuda="float32")
 log10 = _unary("log10", vjp=lambda g, self: g / (conj(self) * LN10), autocast_cuda="float32")
 log1p = _unary(
-    "log1p", node="Log1PBackward0", vjp=lambda g, self: g / conj(self + 1), autocast_cuda="float32", zero="kept"
+    "log1p",
+    node="Log1PBackward0",
+    kernel=_log1p,
+    direct="real_float",
+    vjp=lambda g, self: g / conj(self + 1),
+    autocast_cuda="float32",
+    zero="kept",
 )
 log2 = _unary("log2", vjp=lambda g, self: g / (conj(self) * LN2), autocast_cuda="float32")
 sqrt = _unary("sqrt", vjp=lambda g, out: g / (2 * conj(out)), zero="kept")

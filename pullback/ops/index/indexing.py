@@ -58,6 +58,8 @@ def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
     shape = a.shape
     if not shape or not is_plain_tensor(t) or index.__class__ is not int or not -(size := shape[dim]) <= index < size:
         return _select_otherwise(t, dim, index, place)
+    if not a.size:  # NumPy has forgotten the strides that views go by
+        return _select_otherwise(t, dim, index, place)
     at = index if index >= 0 else index + size
     result = a[at, ...] if not dim else a[(*(_ALL,) * dim, at, ...)]
     return plain_view(t, result, t._offset + at * (a.strides[dim] // a.itemsize), select, (t, dim, index))
@@ -78,6 +80,8 @@ def _slice(t: Tensor, dim: int, index: slice) -> Tensor:
     if step < 0:
         raise ValueError("step must be greater than zero")
     result = a[start:stop:step] if not dim else a[(*(_ALL,) * dim, slice(start, stop, step))]
+    if not result.size:  # NumPy forgets the step as well
+        return _slice_otherwise(t, dim, index)
     offset = t._offset + start * (a.strides[dim] // a.itemsize)
     return plain_view(t, result, offset, slice_, (t, dim, start, stop, step))
 
@@ -257,11 +261,11 @@ def getitem(self, index):
         if kind is slice:
             if shape := a.shape:
                 start, stop, step = index.indices(shape[0])
-                if step > 0:
-                    op, args, result = slice_, (self, 0, start, stop, step), a[index]
+                if step > 0 and (result := a[index]).size:
+                    op, args = slice_, (self, 0, start, stop, step)
                     offset = self._offset + start * (a.strides[0] // a.itemsize) if start else self._offset
         elif kind is int:
-            if (shape := a.shape) and -(size := shape[0]) <= index < size:
+            if (shape := a.shape) and -(size := shape[0]) <= index < size and a.size:
                 op, args, result = select, (self, 0, index), a[index, ...]
                 start = index if index >= 0 else index + size
                 offset = self._offset + start * (a.strides[0] // a.itemsize) if start else self._offset

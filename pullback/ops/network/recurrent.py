@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 
 from ...core import dtype as dtypes
-from ...core.modes import GRAD, ambient
+from ...core.modes import AUTOCAST, GRAD, ambient
 from ...core.tensor import CUDA, FAKE, META, PLAIN, TRANSFORMED, Tensor
 from ..eager.functions import bypassing
 from ..family.base import composite, operator
@@ -273,6 +273,21 @@ _INPUT = (
 _DATA = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 
 
+def _is_whole(input: Tensor, hx: tuple) -> bool:
+    """Whether PyTorch gives an lstm to oneDNN as a whole: on a CPU, with elements, without projections."""
+    return input.device.type == "cpu" and input.numel() != 0 and hx[0].shape[-1] == hx[1].shape[-1]
+
+
+whole_lstm = composite(
+    f"lstm_whole(Tensor input, Tensor[] hx, {_INPUT}) -> (Tensor, Tensor, Tensor)",
+    library="pullback",
+    function=False,
+    method=False,
+    out=False,
+    autocast_cpu="lower",  # of other recurrent layers, autocast casts the single products
+)(lambda input, hx, *rest: _over_input("lstm", input, tuple(hx), *rest))
+
+
 def _declare(kind: str) -> None:
     many = kind == "lstm"
     hx = "Tensor[] hx" if many else "Tensor hx"
@@ -280,6 +295,8 @@ def _declare(kind: str) -> None:
     options = {"function": False, "method": False, "out": False}
 
     def over_input(input, hx, *rest):
+        if many and ambient.mode & AUTOCAST and _is_whole(input, hx):
+            return dispatch(whole_lstm, (input, hx, *rest))
         return _over_input(kind, input, tuple(hx) if many else (hx,), *rest)
 
     def over_data(data, batch_sizes, hx, *rest):

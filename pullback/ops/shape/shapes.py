@@ -350,7 +350,7 @@ def _quick_narrow(input, dim, start, length):
     a = input._array
     shape = a.shape
     d = dim if dim >= 0 else dim + len(shape)
-    if not 0 <= d < len(shape) or start < 0 or length < 0 or start + length > shape[d]:
+    if not 0 <= d < len(shape) or start < 0 or length < 0 or start + length > shape[d] or not a.size:
         return None
     part = a[(*(slice(None),) * d, slice(start, start + length))]
     offset = input._offset + start * (a.strides[d] // a.itemsize)

@@ -201,7 +201,7 @@ def _quick_select(input, dim, index):
     a = input._array
     shape = a.shape
     d = dim if dim >= 0 else dim + len(shape)
-    if not 0 <= d < len(shape) or not -shape[d] <= index < shape[d]:
+    if not 0 <= d < len(shape) or not -shape[d] <= index < shape[d] or not a.size:
         return None
     at = index if index >= 0 else index + shape[d]
     offset = input._offset + at * (a.strides[d] // a.itemsize)
@@ -262,7 +262,7 @@ def _quick_unbind(input, dim):
     a = input._array
     shape = a.shape
     d = dim if dim >= 0 else dim + len(shape)
-    if not 0 <= d < len(shape):
+    if not 0 <= d < len(shape) or not a.size:
         return None
     step, start = a.strides[d] // a.itemsize, input._offset
     lead = (_ALL,) * d
@@ -278,7 +278,7 @@ def quick_split(input, split_size, dim):
     a = input._array
     shape = a.shape
     d = dim if dim >= 0 else dim + len(shape)
-    if not 0 <= d < len(shape) or not shape[d]:
+    if not 0 <= d < len(shape) or not a.size:
         return None
     step, start = a.strides[d] // a.itemsize, input._offset
     lead = (_ALL,) * d

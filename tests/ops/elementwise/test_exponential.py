@@ -1,5 +1,6 @@
 """Exponentials, logarithms and powers: values at the edges, exponents of every kind, delicate gradients."""
 
+import cmath
 import math
 
 import numpy as np
@@ -111,3 +112,12 @@ def test_frexp_into_other_dtypes():
         torch.frexp(x, out=(torch.ones(3), torch.ones(3, dtype=torch.int64)))
     with pytest.raises(RuntimeError, match="expects mantissa to have dtype float but got double"):
         torch.frexp(x, out=(torch.ones(3, dtype=torch.float64), torch.ones(3, dtype=torch.int32)))
+
+
+def test_log1p_of_small_complex_numbers_keeps_their_digits():
+    z = torch.tensor([1e-20 + 1e-20j, 1e-4 + 1e-4j, -0.1 + 0.45j, -2 + 0j, 3 + 4j], dtype=torch.complex128)
+    for x, y in zip(z.tolist(), torch.log1p(z).tolist(), strict=True):
+        series = x - x * x / 2 + x**3 / 3  # what is left out of it is below the tolerance where it is asked for
+        expected = series if abs(x) < 1e-3 else cmath.log(1 + x)
+        assert y.real == pytest.approx(expected.real, rel=1e-11) and y.imag == pytest.approx(expected.imag, rel=1e-11)
+    assert torch.equal(z.clone().log1p_(), torch.log1p(z))
