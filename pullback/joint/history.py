@@ -71,7 +71,6 @@ class CompiledFunctionBackward(Node):
         absent = tuple([k for k, n in enumerate(compiled.joint.differentiable) if grads[n] is None])
         fewer = compiled.without(absent) if absent else None
         tangents = self.tangents(grads, fewer is not None)
-        joint_module = compiled.joint.module if fewer is None else fewer.joint_module
         again = (
             ambient.mode & modes.CAPTURE and ambient.mode & modes.GRAD
         )  # captured to be differentiated: by its operators
@@ -79,6 +78,7 @@ class CompiledFunctionBackward(Node):
             ambient.mode & modes.TRANSFORM or again
         ) and self.primals:  # a batch of gradients, say: one operator after the other
             primals = [unpack(entry, self) for entry in self.primals]
+            joint_module = (fewer or compiled).anyhow
             return self._write_targets(joint_module(*primals, *tangents)[compiled.joint.results :])
         if ambient.mode & modes.GRAD:
             return self._write_targets(self._differentiable(tangents, (fewer or compiled).differentiate))

@@ -24,6 +24,7 @@ from ..ops.system.dispatch import dispatch
 from ..ops.system.inplace import check_writable
 from ..ops.system.operator import Operator
 from .absent import without_tangents
+from .anyhow import laid_anyhow
 from .facts import Input, Joint, Output
 from .functionalize import as_strided
 from .history import record, recorder
@@ -178,6 +179,11 @@ class Compiled:
 
         return call
 
+    @cached_property
+    def anyhow(self) -> GraphModule:
+        """The joint graph for gradients that lie in memory as they may."""
+        return laid_anyhow(self.joint.module)
+
     def without(self, absent: tuple[int, ...]) -> Fewer | None:
         """What runs where these of the differentiable results got no gradient; None: zeros must stand for them."""
         if self.compile_backward is None or self.backward_module is None or self.joint.backward_written:
@@ -304,6 +310,10 @@ class Fewer:
     @cached_property
     def backward(self) -> Callable:
         return self.compile(self.backward_module)
+
+    @cached_property
+    def anyhow(self) -> GraphModule:
+        return laid_anyhow(self.joint_module)
 
     @cached_property
     def differentiate(self) -> Callable | None:
