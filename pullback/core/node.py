@@ -386,6 +386,14 @@ def raise_detached() -> NoReturn:
     )
 
 
+class MissingError(RuntimeError):
+    """The derivative of a call is not implemented, in PyTorch neither."""
+
+
+class UnwrittenError(MissingError, NotImplementedError):
+    """The derivative of a call is not implemented here."""
+
+
 class FreedError(SavedError):
     """A graph whose saved values were freed was to be run again."""
 

@@ -25,7 +25,7 @@ from ..capture.trace.subclasses import fake_of_subclass, is_wrapper, layout_of, 
 from ..core import modes, tree
 from ..core.dtype import float32
 from ..core.modes import ambient
-from ..core.node import FreedError, ModifiedError, Node, edge_of, requires_grad
+from ..core.node import FreedError, MissingError, ModifiedError, Node, edge_of, requires_grad
 from ..core.tensor import CONJ, FAKE, META, NEG, Tensor, wrap_meta
 from ..ops.family.formats import dense_strides
 from ..ops.system.operator import find
@@ -318,7 +318,7 @@ class JointTrace:
             with modes.masked(modes.GRAD), backward_autocast():
                 found = grad([results[n] for n in wanted], inputs, joint.tangents, allow_unused=True)
                 return [lying_as(g, leaf) for g, leaf in zip(found, inputs, strict=True)]
-        except (ModifiedError, FreedError) as error:  # as in eager mode, the forward is right, and the backward raises
+        except (ModifiedError, FreedError, MissingError) as error:  # the forward is right, as in eager mode
             joint.backward_error = error
             return [None] * len(inputs)
 

@@ -73,6 +73,20 @@ def test_nothing_is_recorded_without_grad() -> None:
         (x * y).sum().backward()
 
 
+def test_only_what_is_kept_for_a_gradient_must_not_be_of_inference_mode() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        y = torch.full((2,), 3.0)
+    for result in (x + y, torch.add(y, x, alpha=2), torch.lerp(x, y, 0.5), torch.where(y > 0, x, y), torch.cat([x, y])):
+        result.sum().backward()
+    assert x.grad.tolist() == [5.5] * 2
+    assert (x * 1).add_(y).tolist() == [4.0] * 2
+    z = x * 1
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        z.mul_(y)
+    assert z.tolist() == [1.0] * 2
+
+
 def writes_of_mode(path):
     """Lines of a file that assign to `.mode` of the ambient state."""
     for node in ast.walk(ast.parse(path.read_text())):

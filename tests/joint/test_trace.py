@@ -136,6 +136,16 @@ def test_gradients_that_cannot_be_computed_raise_in_backward():
     assert "modified by an inplace operation" in str(joint.backward_error)
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_functions_without_a_derivative_run_forward(backend):
+    x = torch.eye(2, dtype=torch.float64).requires_grad_()
+    out = torch.compile(lambda x: torch.linalg.ldl_factor_ex(x)[0] * 2, backend=backend)(x)
+    assert out.tolist() == [[2, 0], [0, 2]] and out.requires_grad
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="derivative for aten::linalg_ldl_factor_ex is not implemented"):
+            out.sum().backward()
+
+
 def test_backward_inside_is_refused():
     def f(x):
         (x * 2).sum().backward()

@@ -30,7 +30,7 @@ from . import overrides
 from .execute import execute
 from .inplace import run_inplace
 from .operator import NONDIFFERENTIABLE, Operator
-from .record import note_stack
+from .record import check_saved, note_stack
 from .return_types import pack_results
 
 LISTENING = modes.LISTENING
@@ -132,7 +132,7 @@ def autograd_layer(op: Operator, args: tuple):
     out = below(op, args, keys)
     if wanted and op.vjp is not None:
         if keys & INFERENCE_TENSOR:
-            check_inference(op, args)
+            check_saved(op, args)
         out = record(op, out, args)
     if op.is_view and (not keys & LAYOUTS or op.family.takes_layouts):  # others of those layouts share no memory
         if keys & DISPATCH_SUBCLASS:
@@ -148,15 +148,6 @@ def record(op: Operator, out, args: tuple):
         if ambient.mode & modes.ANOMALY:
             note_stack(out)
     return out
-
-
-def check_inference(op: Operator, args: tuple) -> None:
-    if not ambient.reverse_levels and any(t._keys & INFERENCE_TENSOR for t in op.tensors(args)):
-        raise RuntimeError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked "
-            "by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
-            "`torch.no_grad()` instead of `torch.inference_mode()`."
-        )
 
 
 def share_version(out, source: Tensor) -> None:

@@ -43,7 +43,7 @@ from . import overrides
 from .execute import execute
 from .operator import NONDIFFERENTIABLE, Operator, find
 from .placement import write_on_device
-from .record import note_stack, plan_of
+from .record import check_saved, note_stack, plan_of
 
 OVERLAP = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
@@ -71,6 +71,8 @@ def run_inplace(op: Operator, args: tuple, written=None):
     before = None
     recorded = functional
     if wanted and op.differentiable:
+        if keys & INFERENCE_TENSOR:
+            check_saved(functional, args)
         before = (before_write(functional, target), *[operand_before(a, target) for a in args[1:]])
     elif wanted and requires_grad(target) and functional.vjp is NONDIFFERENTIABLE:
         recorded = find("zero.default")  # what was there is gone, and nothing with a gradient came in its place

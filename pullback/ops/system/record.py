@@ -21,7 +21,7 @@ from ...core.modes import ambient
 from ...core.node import Autograd, Node, next_sequence, raise_freed, requires_grad, save, save_output, unpack
 from ...core.objects import edge, hang, keep, keep_tangents
 from ...core.source import run_source
-from ...core.tensor import PLAIN, Tensor, new_object, stride_of
+from ...core.tensor import INFERENCE_TENSOR, PLAIN, Tensor, new_object, stride_of
 from .declaration import NOT_IMPLEMENTED, Missing
 
 if TYPE_CHECKING:
@@ -355,8 +355,8 @@ def _raising(op: Operator, missing: Missing):
 
     def rule():
         if missing is NOT_IMPLEMENTED:
-            raise RuntimeError(f"derivative for {op.namespace}::{op.name} is not implemented")
-        raise NotImplementedError(f"the derivative for '{missing.name}' is not implemented.")
+            raise nodes.MissingError(f"derivative for {op.namespace}::{op.name} is not implemented")
+        raise nodes.UnwrittenError(f"the derivative for '{missing.name}' is not implemented.")
 
     return rule
 
@@ -394,6 +394,25 @@ def _saved_sizes(shape: tuple, asked: re.Match, node: Node) -> tuple | int:
     if not -len(shape) <= at < len(shape):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{asked[0]}'")
     return shape[at]
+
+
+def check_saved(op: Operator, args: tuple) -> None:
+    """Refuse to keep tensors of inference mode for a gradient: nothing counts writes to them."""
+    if ambient.reverse_levels or not op.differentiable:
+        return
+    plan, index = plan_of(op), op.schema.index
+    wanted = {t for t in plan.targets if any(map(requires_grad, _tensors_in(args[index[t]])))}
+    kept = [t for p in plan.saved if p in index and plan.users[p] & wanted for t in _tensors_in(args[index[p]])]
+    if any(t._keys & INFERENCE_TENSOR for t in kept):
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked "
+            "by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+            "`torch.no_grad()` instead of `torch.inference_mode()`."
+        )
+
+
+def _tensors_in(value) -> list[Tensor]:
+    return [v for v in (value if isinstance(value, (tuple, list)) else (value,)) if isinstance(v, Tensor)]
 
 
 def note_stack(out) -> None:
