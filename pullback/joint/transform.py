@@ -13,7 +13,7 @@ from ..capture.higher_order.subgraph import with_origins
 from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.node import UNTRACKED_VIEW, requires_grad
-from ..core.tensor import Tensor
+from ..core.tensor import INFERENCE_TENSOR, Tensor
 from ..ops.system.dispatch import autograd_layer, dispatch
 from ..ops.system.operator import Operator, find
 from ..ops.system.overrides import TorchDispatchMode, call_dispatch
@@ -48,15 +48,20 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
         for t, value in zip(written, new, strict=True):
             if mode.written(t):
                 mode.forget(t)
-            with modes.masked(modes.GRAD):
-                t.copy_(value)
+            _put(t, value)
         for t, value in others:
             mode.forget(t)
-            with modes.masked(modes.GRAD), unsafe_preserve_version_counter(t):
-                t.copy_(value)
+            with unsafe_preserve_version_counter(t):
+                _put(t, value)
         return result
 
     return pure
+
+
+def _put(t: Tensor, value: Tensor) -> None:
+    """Write a tensor without record, as the function did: one of inference mode in that mode."""
+    with modes.masked(modes.GRAD, modes.INFERENCE if t._keys & INFERENCE_TENSOR else 0):
+        t.copy_(value)
 
 
 def _others(mode: Functionalization, given: list[Tensor]) -> list[tuple[Tensor, Tensor]]:

@@ -122,3 +122,23 @@ def test_gradients_after_the_function_read_what_it_wrote():
     assert torch.func.jacrev(functionalize(f))(x.detach()).diagonal().tolist() == [2.0, 3.0]
     columns = functionalize(torch.func.jacfwd(torch.square))(x)
     assert torch.autograd.grad(columns.sum(), x)[0].tolist() == [2.0, 2.0]
+
+
+def test_functions_that_write_tensors_of_inference_mode():
+    def f(x):
+        with torch.inference_mode():
+            y = x * 2
+            y[0] = 7.0
+            return y.view(-1)
+
+    result = functionalize(f)(torch.ones(2, requires_grad=True))
+    assert result.tolist() == [7, 2] and result.is_inference()
+    with torch.inference_mode():
+        x = torch.ones(2)
+
+    def g(x):
+        with torch.inference_mode():
+            x.add_(1)
+
+    functionalize(g)(x)
+    assert x.tolist() == [2, 2]
