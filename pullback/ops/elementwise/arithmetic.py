@@ -12,7 +12,7 @@ from ..eager.elementwise import KernelCase
 from ..family.base import composite
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..system.calls import front
-from ..system.operator import exports
+from ..system.operator import exports, find
 from ..system.scalars import c_name, check_alpha, is_bool
 from .array_kernels import number
 
@@ -160,7 +160,7 @@ addcdiv = pointwise(
     kernel=lambda xp, x, a, b, value: x + _scaled(xp, a, value) / b,
     vjp={
         "self": lambda g: g,
-        "tensor1": lambda g, tensor2, value: g * conj(value / tensor2),
+        "tensor1": lambda g, tensor2, value: g * conj(find("div.Tensor")(value, tensor2)),  # rounded once
         "tensor2": lambda g, tensor1, tensor2, value: -g * conj(tensor1 * value / (tensor2 * tensor2)),
     },
     autocast_cuda="widest",

@@ -53,7 +53,7 @@ def _elu_slope(xp, g, alpha, scale, input_scale, is_result, x):
 def _elu_second(g, grad_output, alpha, scale, input_scale, is_result, self_or_result):
     if is_result:
         return where(self_or_result < 0, g * grad_output * input_scale, 0)
-    curve = (self_or_result * input_scale).exp() * (input_scale * input_scale * alpha * scale)
+    curve = (self_or_result.clamp(max=0) * input_scale).exp() * (input_scale * input_scale * alpha * scale)
     return where(self_or_result < 0, g * grad_output * curve, 0)
 
 

@@ -155,3 +155,12 @@ def test_slopes_of_halves_end_where_the_half_number_does(name) -> None:
     x = torch.tensor([0.4, 0.5, -0.4, 0.3]).bfloat16().requires_grad_()
     (gradient,) = torch.autograd.grad(getattr(torch.nn.functional, name)(x, 0.4).sum(), x)
     assert gradient.tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "celu"])
+def test_third_derivatives_of_exponential_units_are_zero_where_they_are_lines(name) -> None:
+    x = torch.tensor([1e30, float("inf"), 2.0, -1.0], dtype=torch.float64, requires_grad=True)
+    value = getattr(torch.nn.functional, name)(x)
+    for _ in range(3):
+        (value,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+    assert value[:3].tolist() == [0, 0, 0] and value[3] > 0.3

@@ -174,3 +174,10 @@ def test_large_arrays_on_threads_agree_with_small_ones():
 
 def test_lerp_by_a_weight_of_no_dimension_and_another_dtype():
     assert torch.lerp(torch.zeros(2), torch.ones(2), torch.tensor(0.5, dtype=torch.float64)).tolist() == [0.5, 0.5]
+
+
+def test_the_slope_of_addcdiv_is_rounded_once() -> None:
+    x, y = torch.zeros(1), torch.tensor([0.80286115]).bfloat16()
+    tensor = torch.ones(1, requires_grad=True, dtype=torch.float64)
+    (slope,) = torch.autograd.grad(torch.addcdiv(x, tensor, y, value=0.4).sum(), tensor)
+    assert slope.tolist() == [0.498046875]
