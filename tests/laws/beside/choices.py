@@ -53,7 +53,7 @@ ANSWERED: dict[str, str] = {
     r"Unsupported memory format": "layouts that single kernels of PyTorch do not take",
     r"don't yet support saved tensor hooks": "checkpoints inside transforms",
     r"INTERNAL ASSERT|inconsistent range for TensorList|Cannot access data pointer|Cannot set version_counter": "PyTorch's own faults",
-    r"unexpected keyword argument 'out'|out=(Tensor|tuple)|[Ee]xpected out tensor to have dtype|argument 'out' must be": (
+    r"unexpected keyword argument 'out'|out=(Tensor|tuple)|[Ee]xpected out (tensor to have |of )dtype|argument 'out' must be": (
         "out= where PyTorch's functions have none, and of dtypes that they refuse"
     ),
     r"[Bb]atching rule|requires special handling|inplace arithmetic.* is not possible|vmap: ": "examples that PyTorch's vmap does not batch",
@@ -109,7 +109,11 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"\.mode\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
     (r"\.kthvalue\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
     (r"ldexp" + D, r".", "PyTorch's slopes of ldexp are powers of integers, and of float32"),
-    (r"'(float32|b?float16)'(.|\n)*ldexp", r"float64", "PyTorch's powers of two have the precision of the exponent"),
+    (
+        r"'(float32|complex64|b?float16)'(.|\n)*ldexp",
+        r"float64|complex128",
+        "PyTorch's powers of two have the precision of the exponent",
+    ),
     (
         r"'complex\d+'(.|\n)*pow" + D,
         r"complex(.|\n)*nan",
@@ -132,7 +136,7 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     ),
     (r"solve(.|\n)*pushed\(", r"complex", "PyTorch's tangents of complex solutions"),
     (
-        r"solve(.|\n)*(rows|slope|pulled)\((.|\n)*(pushed|columns)\(",
+        r"solve(.|\n)*((rows|slope|pulled)\((.|\n)*(pushed|columns)\(|(pushed|columns)\((.|\n)*grad\()",
         r".",
         "PyTorch's second derivatives of solutions by forward mode",
     ),
@@ -229,6 +233,23 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r"nan",
         "PyTorch multiplies tangents that are zero",
     ),
+    (r"addbmm" + T, r"nan", "PyTorch multiplies tangents that are zero"),
+    (
+        r"\b(sgn|sign)_?\(" + D,
+        r"nan",
+        "PyTorch's slopes of signs are zeros without memory, which stay zeros times infinity",
+    ),
+    (
+        r"(x\d+)\.data\.(.|\n)*(grad|backward)\(",
+        r"",
+        "what an operator keeps for its gradient, arguments or results, where .data is written unseen",
+    ),
+    (r"'expanded'(.|\n)*corrcoef", r"nan", "the correlation of equal numbers is zero by zero, or what roundings leave"),
+    (
+        r"(?=(.|\n)*'(float32|b?float16)')(.|\n)*'(float32|float64)'(.|\n)*cosine_similarity",
+        r"float(32|64)\)",
+        "PyTorch's norms of the narrower of two dtypes are rounded to it",
+    ),
     (r"logcumsumexp" + D, r"nan", "sums of nothing, minus infinity, have no gradient"),
     (r"affine_grid_generator_backward", r"int", "grids of integers"),
 )
@@ -268,6 +289,10 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             r"not implemented for '|Expected object of scalar type", str(ours)
         ):
             return "dtypes that are refused inside vmap too, where PyTorch has other kernels"
+        if "derivative for aten::heaviside is" in str(ours) and re.search(
+            r"heaviside_\((.|\n)*(grad|backward)\(", "\n".join(relevant(lines))
+        ):
+            return "derivatives that PyTorch lacks too, and gives as none where a view was written"
         if empty and "not implemented for '" in str(ours):
             return "kernels that are refused where there is nothing to compute as well"
         return next((reason for words, reason in REFUSED.items() if re.search(words, str(ours))), None)
@@ -288,6 +313,10 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             re.search("vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin", line) for line in lines
         ):
             return "what an operator keeps for its gradient"
+        if "cannot be converted to type" in str(theirs) and re.fullmatch(
+            r"(.*= )?(int|float)\(x\d+\.sum\(\)\)", lines[-1]
+        ):
+            return "whether the imaginary parts of a sum add up to zero, or to a rounding"
         if "output 0 of LinalgInvEx" in str(theirs):
             return "PyTorch's own faults"
         if "modified by an inplace" in str(theirs) and not any(

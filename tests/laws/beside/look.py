@@ -7,6 +7,8 @@ what comes later is compared on its own and no rounding adds up.
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
 EPSILON = {
@@ -75,7 +77,7 @@ def numbers(torch, t) -> np.ndarray:
     with torch.no_grad():
         t = t.detach().resolve_conj().resolve_neg()
         wide = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}.get(t.dtype, t.dtype)
-        return t.to(wide).numpy(force=True)
+        return t.to(wide, copy=True).numpy(force=True)  # a copy, since what NumPy shares can no longer be resized
 
 
 def words(ours: tuple, theirs: tuple) -> str:
@@ -117,13 +119,12 @@ def settle(torch, t, values: np.ndarray) -> None:
     """Put our numbers into the other library's memory, unseen by its version counter."""
     if t.is_conj() or t.is_neg() or t.numel() == 0 or is_unreal(t):
         return
-    with torch.no_grad():
-        t = t.detach()
-        if t.dtype == torch.bfloat16:
-            t.view(torch.int16).numpy()[...] = (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(
-                np.int16
-            )
-        elif t.dtype == torch.complex32:
-            torch.view_as_real(t).numpy()[...] = np.stack((values.real, values.imag), -1)
-        else:
-            t.numpy()[...] = values
+    if t.dtype == torch.bfloat16:
+        values = (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(np.int16)
+    elif t.dtype == torch.complex32:
+        values = np.stack((values.real, values.imag), -1).astype(np.float16).view(np.float32)[..., 0]
+    storage, size = t.untyped_storage(), values.itemsize
+    # a view by NumPy would forbid resizing it
+    memory = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
+    strides = [s * size for s in t.stride()]
+    np.ndarray(t.shape, values.dtype, memory, t.storage_offset() * size, strides)[...] = values
