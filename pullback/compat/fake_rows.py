@@ -49,7 +49,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._subclasses.fake_impls": {"get_fast_op_impls": "pullback.capture.fake.fast:get_fast_op_impls"},
     "torch._subclasses.functional_tensor": {
         name: f"pullback.joint.functional_tensors:{name}"
-        for name in ("CppFunctionalizeAPI", "FunctionalTensor", "FunctionalTensorMode")
+        for name in ("CppFunctionalizeAPI", "FunctionalTensor", "FunctionalTensorMode", "dispatch_functionalize")
     },
     "torch._guards": {
         "detect_fake_mode": "pullback.capture.fake.tracing_context:detect",

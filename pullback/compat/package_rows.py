@@ -230,6 +230,7 @@ TORCH_ROWS: dict[str, str] = {
     "_to_functional_tensor": f"{_FUNCTIONAL}:to_functional",
     "_from_functional_tensor": f"{_FUNCTIONAL}:from_functional",
     "_sync": f"{_FUNCTIONAL}:sync",
+    "_freeze_functional_tensor": f"{_FUNCTIONAL}:freeze",
     "_mirror_autograd_meta_to": f"{_FUNCTIONAL}:mirror_autograd",
     "_amp_update_scale_": f"{_TRAINING}:update_scale",
     "_weight_int8pack_mm": f"{_TRAINING}:int8_matmul",

@@ -7,14 +7,20 @@ In: `enable_functionalization()`; from then on writes become values, as inside `
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Callable
 
 from ..capture.trace.graph_trace import mark, marks_of
 from ..core import modes, tree
+from ..core.geometry import Geometry
 from ..core.node import requires_grad
+from ..core.storage import storage_of
 from ..core.tensor import FAKE, LAYOUTS, META, TRANSFORMED, Tensor, assemble, set_requires_grad
+from ..ops.make.lifting import lift_fresh
+from ..ops.shape.view_inverses import call
 from ..ops.system.operator import Operator
-from .functionalize import Functionalization
+from .functionalize import Functionalization, geometry, same_layout
 from .transform import CopiedViews, current_value, functionalize
 
 FUNCTIONAL = "functional"  # under what a tensor is marked: True
@@ -24,7 +30,25 @@ class Marking(Functionalization):
     """Functionalization that marks what is computed under it."""
 
     def handle(self, op: Operator, args: tuple):
-        return marked(super().handle(op, args))
+        out = super().handle(op, args)
+        if op is lift_fresh and not is_functional(out):
+            return to_functional(out)  # the tensor itself sees no writes
+        return marked(out)
+
+    def assign(self, t: Tensor, new: Tensor) -> None:
+        if getattr(storage_of(t), "frozen", False):
+            raise RuntimeError(
+                "a write to a functional tensor that was frozen (_freeze_functional_tensor), or to a view of it"
+            )
+        super().assign(t, new)
+
+    def resize(self, target: Tensor, shape: tuple, stride: tuple) -> None:
+        if self.chain(target) is not None and math.prod(shape) > target._array.size:
+            raise RuntimeError(
+                "Attempted to resize a view tensor to a larger size. This is not allowed in the functionalization pass: "
+                f"the view has {target._array.size} elements, and the new shape {list(shape)} has {math.prod(shape)}"
+            )
+        super().resize(target, shape, stride)
 
     def higher_order(self, op, args: tuple, kwargs: dict):
         return marked(super().higher_order(op, args, kwargs))
@@ -80,12 +104,33 @@ def _finish(mode: Marking, copies: CopiedViews | None) -> None:
 
 def _settle(mode: Marking, t: Tensor, value: Tensor) -> None:
     """Put what a tensor held at last into its memory: it is its own value again."""
+    state = mode.state(t)
     mode.forget(t)
     if not is_functional(t):
         with modes.masked(modes.GRAD):
             t.copy_(value)
-    elif not t._keys & (FAKE | META):  # nobody but functionalization knows of it, so no trace is told
+        return
+    if not t._keys & (FAKE | META):  # nobody but functionalization knows of it, so no trace is told
         t._array[...] = value._array
+    t._memory.__dict__["settled"] = (mode, state, t._version)  # a trace knows the values that the memory holds by these
+
+
+def _current(t: Tensor) -> Tensor:
+    """What a functional tensor holds, as a trace knows it."""
+    if _on.modes:
+        mode = _on.modes[-1][0]
+        with mode.stepped_aside():
+            return mode.value(t)
+    settled = getattr(t._memory, "settled", None)
+    if settled is None or settled[2] != t._version:
+        return t
+    mode, state, _ = settled
+    states = t._memory.__dict__.setdefault("written", {})
+    states[mode] = state
+    try:
+        return current_value(mode, t)
+    finally:
+        mode.forget(t)
 
 
 def is_functional(t: Tensor) -> bool:
@@ -97,6 +142,9 @@ def to_functional(t: Tensor) -> Tensor:
     """A tensor without history that holds what another does, and whose writes the other never sees."""
     if is_functional(t):
         raise AssertionError("the tensor is functional already")
+    if t._array.__class__ is Geometry and not t._keys & (FAKE | META):  # a wrapper, whose class knows how to copy it
+        with modes.masked(modes.GRAD):
+            return marked(t.clone())
     if t._keys & (LAYOUTS | TRANSFORMED):
         raise NotImplementedError(f"a tensor of layout {t.layout} as a functional one is not implemented")
     array, offset = (t._array, t._offset) if t._keys & (FAKE | META) else (t._array.copy(order="K"), 0)
@@ -109,11 +157,11 @@ def from_functional(t: Tensor) -> Tensor:
     """What a functional tensor holds now, as an ordinary one."""
     if not is_functional(t):
         raise AssertionError("the tensor is not functional")
-    value = t
-    if _on.modes:
-        mode = _on.modes[-1][0]
-        with mode.stepped_aside():
-            value = mode.value(t)
+    value = _current(t)
+    if not same_layout(value, t):  # memory with gaps has a value without
+        whole = call("new_empty_strided.default", value, *geometry(t)[:2])
+        with modes.masked(modes.GRAD):
+            value = whole.copy_(value)
     result = value.shallow(t._autograd)
     result.__dict__["trace_marks"] = {k: v for k, v in marks_of(value).items() if k is not FUNCTIONAL}
     return result
@@ -121,6 +169,13 @@ def from_functional(t: Tensor) -> Tensor:
 
 def sync(t: Tensor) -> None:
     """Nothing: what a tensor holds is made when it is read."""
+
+
+def freeze(t: Tensor) -> None:
+    """Let every later write to a functional tensor's memory raise."""
+    if not is_functional(t):
+        raise RuntimeError("the tensor is not functional")
+    storage_of(t).__dict__["frozen"] = True
 
 
 def mirror_autograd(source: Tensor, target: Tensor) -> None:
@@ -162,6 +217,18 @@ class FunctionalTensor(metaclass=_FunctionalTensorMeta):
         result = to_functional(x)
         mirror_autograd(x, result)
         return result
+
+
+def dispatch_functionalize(func: Callable, mode: FunctionalTensorMode | None = None) -> Callable:
+    """A function that is run on functional copies of its arguments, so that it writes to none of them."""
+
+    def run(*args, **kwargs):
+        with FunctionalTensorMode() if mode is None else mode:
+            given = tree.tree_map_only(Tensor, to_functional, (args, kwargs))
+            out = func(*given[0], **given[1])
+            return tree.tree_map_only(Tensor, lambda t: from_functional(t) if is_functional(t) else t, out)
+
+    return run
 
 
 class CppFunctionalizeAPI:

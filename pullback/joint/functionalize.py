@@ -19,7 +19,7 @@ from ..capture.higher_order.consistency import refusal
 from ..capture.trace.graph_trace import mark, marks_of
 from ..capture.trace.subclasses import taken_by_wrappers
 from ..core import modes, tree
-from ..core.geometry import is_dense, may_overlap
+from ..core.geometry import contiguous_strides, is_dense, may_overlap
 from ..core.modes import ambient
 from ..core.storage import Storage, storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
@@ -61,6 +61,18 @@ class Chain:
         self.recorded = bool(ambient.mode & modes.GRAD)  # whether autograd saw it
         self.inplace = False  # whether the tensor itself was the other one before
         self.source = parent  # what the call was made on
+
+
+class _without(modes.other_stack):
+    """A mode is not in force for a block."""
+
+    name, bit = "dispatch_modes", modes.DISPATCH
+
+    def __init__(self, mode: TorchDispatchMode):
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        self.replace([m for m in ambient.dispatch_modes if m is not self.mode])
 
 
 class Functionalization(TorchDispatchMode):
@@ -162,7 +174,7 @@ class Functionalization(TorchDispatchMode):
         root = state.root
         if is_dense(root._array.shape, stride_of(root)):
             return
-        length = 1 + sum((n - 1) * s for n, s in zip(root._array.shape, stride_of(root), strict=True))
+        length = _extent(root._array.shape, stride_of(root))
         self._name_place(root)
         row = autograd_layer(as_strided, (state.first, (length,), (1,), state.first._offset))
         value = call("clone.default", row)
@@ -279,9 +291,13 @@ class Functionalization(TorchDispatchMode):
 
     def change_shape(self, op: Operator, args: tuple) -> Tensor:
         """`t_()` and its kin: the target becomes a view of what it was, which its views go on being views of."""
-        target, state = args[0], self.state(args[0])
+        return self._show(args[0], functional_of(op), args[1:])
+
+    def _show(self, target: Tensor, op: Operator, args: tuple) -> Tensor:
+        """Make a tensor the view of itself that an operator gives."""
+        state = self.state(target)
         before = target.shallow()
-        result = self.view(functional_of(op), (before, *args[1:]))
+        result = self.view(op, (before, *args))
         if (link := self.chain(result)) is not None:
             link.inplace = True
         before.__dict__["current"] = target
@@ -312,35 +328,38 @@ class Functionalization(TorchDispatchMode):
         self.begin(source)  # so that the target is read through its chain
         self.link(target, Chain(source, find("alias.default"), (), None))
 
-    def resize(self, target: Tensor, shape: tuple) -> None:
-        """A tensor is about to be resized: it keeps the elements that the new shape shows, and gets zeros where it grows."""
-        count, have = math.prod(shape), target._array.size
-        if tuple(target._array.shape) == shape:
+    def resize(self, target: Tensor, shape: tuple, stride: tuple) -> None:
+        """A tensor is about to be resized: it shows its memory in another way, and where it grows, there are zeros behind."""
+        old = geometry(target)
+        if old[:2] == (shape, stride):
             return
-        if self.chain(target) is not None or not target.is_contiguous():
+        if math.prod(shape) == 0 or _extent(shape, stride) <= _extent(*old[:2]):
+            self._show(target, as_strided, (shape, stride, target._offset))
+            return
+        if self.chain(target) is not None or not target.is_contiguous() or stride != contiguous_strides(shape):
             raise NotImplementedError(
-                "resize_() of a view, or of a tensor that is not contiguous, in a compiled function"
+                "resize_() to more elements of a view, or of a tensor that is not contiguous, in a compiled function"
             )
+        have = target._array.size
         state = self.begin(target)
         with self.stepped_aside():
-            flat = reshaped(self.value(target), (have,))
-            if count > have:
-                flat = call("constant_pad_nd.default", flat, [0, count - have], 0)
-            elif count < have:
-                flat = call("slice.Tensor", flat, 0, 0, count, 1)
+            flat = call(
+                "constant_pad_nd.default", reshaped(self.value(target), (have,)), [0, math.prod(shape) - have], 0
+            )
             new = reshaped(flat, shape)
+        before = target.shallow()
+        for chain in self.chains:  # its views go on showing what they did
+            chain.parent = before if chain.parent is target else chain.parent
+            chain.source = before if chain.source is target else chain.source
+        self.link(before, Chain(target, as_strided, (*old[:2], 0), None))
         state.root, state.value, state.cache = target, new, {}
         state.writes += 1
 
     @contextmanager
     def stepped_aside(self):
         """Work on values from outside a call: this mode is not in force for it."""
-        ambient.dispatch_modes.remove(self)
-        try:
-            with modes.masked(modes.GRAD, modes.BELOW_AUTOGRAD):
-                yield
-        finally:
-            ambient.dispatch_modes.append(self)
+        with _without(self), modes.masked(modes.GRAD, modes.BELOW_AUTOGRAD):
+            yield
 
     # ---- writing
     def begin(self, t: Tensor) -> Written:
@@ -435,6 +454,11 @@ def check_aliases(tensors: list[Tensor], inputs: int, label: str, operator: str)
 def shares_nothing(out, source: Tensor) -> bool:
     first = out if isinstance(out, Tensor) else out[0] if out else source
     return first is not source and first._memory is not source._memory
+
+
+def _extent(shape: tuple, stride: tuple) -> int:
+    """How many elements of memory there are from the first that is shown to the last."""
+    return 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
 
 
 def geometry(t: Tensor) -> tuple:

@@ -6,12 +6,15 @@ import pytest
 
 import pullback as torch
 from pullback.capture.trace.make_fx import make_fx
+from pullback.func import functionalize
 from pullback.joint.functional_tensors import (
     CppFunctionalizeAPI,
     FunctionalTensor,
     FunctionalTensorMode,
     disable_functionalization,
+    dispatch_functionalize,
     enable_functionalization,
+    freeze,
     from_functional,
     is_functional,
     mirror_autograd,
@@ -111,3 +114,90 @@ def test_a_block():
     assert y.tolist() == [3, 3] and x.tolist() == [1, 1]
     with pytest.raises(NotImplementedError, match="above autograd"):
         FunctionalTensorMode(pre_dispatch=True)
+
+
+def test_a_trace_keeps_the_writes_of_what_was_switched_off():
+    def f(x):
+        given = to_functional(x)
+        enable_functionalization(reapply_views=True)
+        y = given.view(-1)
+        y.add_(1)
+        z = given * 2
+        disable_functionalization()
+        x.copy_(from_functional(given))
+        return from_functional(y), from_functional(z)
+
+    gm = make_fx(f)(torch.zeros(2, 2))
+    x = torch.ones(2, 2)
+    y, z = gm(x)
+    assert y.tolist() == [2] * 4 and z.tolist() == [[4, 4], [4, 4]] and x.tolist() == [[2, 2], [2, 2]]
+
+
+def test_a_value_lies_as_its_tensor_does():
+    enable_functionalization(reapply_views=True)
+    y = torch.empty_strided((2, 2), (5, 1))
+    y.copy_(torch.ones(2, 2))
+    disable_functionalization()
+    assert from_functional(y).stride() == (5, 1) and from_functional(y).tolist() == [[1, 1], [1, 1]]
+
+
+def test_a_function_on_functional_copies_writes_nothing():
+    x = torch.ones(3)
+    assert dispatch_functionalize(lambda t: (t.mul_(2), t + 1))(x)[1].tolist() == [3, 3, 3]
+    assert x.tolist() == [1, 1, 1]
+    c = torch.zeros(1)
+    with FunctionalTensorMode():
+        lifted = torch.ops.aten.lift_fresh.default(c)
+        lifted.add_(1)
+    assert c.item() == 0
+
+
+def test_frozen_memory_takes_no_writes():
+    x = to_functional(torch.ones(2, 2))
+    enable_functionalization(reapply_views=True)
+    y = x.clone()
+    row = y[0]
+    freeze(y)
+    x.add_(1)
+    for t in (y, row):
+        with pytest.raises(RuntimeError, match="frozen"):
+            t.add_(1)
+
+
+@pytest.mark.parametrize(
+    "shape, options", [((3,), {}), ((2, 2), {}), ((1, 2, 1, 2), {"memory_format": torch.channels_last})]
+)
+def test_a_resized_tensor_shows_the_memory_that_it_showed(shape, options):
+    def f(x):
+        y = x + 1
+        row = y.view(-1)
+        part = y.view(4, 2)[:3]
+        part.resize_(*shape, **options)
+        part.mul_(2)
+        y.resize_(2)
+        y.add_(1)
+        return row + 0, part + 0, y + 0
+
+    x = torch.arange(8.0)
+    for mine, expected in zip(functionalize(f)(x), f(x), strict=True):
+        assert mine.tolist() == expected.tolist()
+
+
+def test_views_of_what_grows_show_what_they_did():
+    def f(x):
+        y = x + 1
+        row = y.view(-1)
+        y.resize_(3, 2)
+        y.fill_(2)
+        row.add_(1)
+        return row + 0, y[:2] + 0
+
+    for mine, expected in zip(functionalize(f)(torch.ones(2, 2)), f(torch.ones(2, 2)), strict=True):
+        assert mine.tolist() == expected.tolist()
+
+
+def test_no_view_grows():
+    x = to_functional(torch.ones(4))
+    enable_functionalization(reapply_views=True)
+    with pytest.raises(RuntimeError, match="resize a view tensor to a larger size"):
+        x.view(2, 2).resize_(3, 3)

@@ -380,7 +380,7 @@ class GraphTrace(TorchDispatchMode):
         """A tensor takes over another's memory: from now on it is that value."""
         mark(target, self, self.node_of(source))
 
-    def resize(self, target: Tensor, shape: tuple) -> None:
+    def resize(self, target: Tensor, shape: tuple, stride: tuple) -> None:
         raise NotImplementedError(
             "Can't call metadata mutating ops where a graph is traced: resize_() of a tensor is traced under functionalization only"
         )

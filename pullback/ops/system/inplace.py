@@ -408,7 +408,7 @@ def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     stride = stride or contiguous_strides(shape)
     if ambient.mode & modes.CAPTURE:
         ambient.captures[-1].refuse("it resizes a tensor")
-    told_mode("resize", t, tuple(shape))
+    told_mode("resize", t, tuple(shape), tuple(stride))
     if isinstance(t._array, Geometry):
         memory = storage_of(t)
         memory.length = max(memory.length, span_bytes(shape, stride, t._offset, t.dtype.itemsize))
