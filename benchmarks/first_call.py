@@ -2,7 +2,8 @@
 
 In: nothing but options. Out: a table of seconds for each workload of `train.py`: the first step (forward and backward compiled, Adam as it is) of a
 process with empty caches, and of a process that finds what an earlier one left on disk; the step itself, run eagerly, is taken off. Every
-figure is a process of its own, which has imported its library and made the model before the clock starts.
+figure is a process of its own, which has imported its library and made the model before the clock starts. The modules of either are bytecode
+before that, as those of an installed package are.
 
     python benchmarks/first_call.py                   ours alone
     python benchmarks/first_call.py --torch PYTHON    PyTorch too, by an interpreter that has it
@@ -14,9 +15,12 @@ figure is a process of its own, which has imported its library and made the mode
 from __future__ import annotations
 
 import argparse
+import atexit
+import functools
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,9 +60,20 @@ def measured(python: str, lib: str, name: str, cache: str, by_processor: bool) -
     # processes of PyTorch's that compile for it would not be waited for, so their time would not be seen
     alone = {"TORCHINDUCTOR_COMPILE_THREADS": "1"} if by_processor else {}
     places = {"PULLBACK_CACHE": f"{cache}/ours", "TORCHINDUCTOR_CACHE_DIR": f"{cache}/theirs", **alone}
+    places |= as_installed() if lib == "pullback" else {}
     command = [python, __file__, "--one", lib, "--only", name, *(["--cpu"] if by_processor else [])]
     out = subprocess.run(command, env=os.environ | places, check=True, capture_output=True, text=True).stdout
     return float(out.splitlines()[-1])
+
+
+@functools.cache
+def as_installed() -> dict[str, str]:
+    """What makes Python find our modules as bytecode, which it may not have been allowed to write beside a checkout."""
+    places = {"PYTHONPYCACHEPREFIX": tempfile.mkdtemp(prefix="first-call-bytecode-"), "PYTHONDONTWRITEBYTECODE": ""}
+    atexit.register(shutil.rmtree, places["PYTHONPYCACHEPREFIX"])
+    source = Path(importlib.import_module("pullback").__file__).parent
+    subprocess.run([sys.executable, "-m", "compileall", "-q", source], env=os.environ | places, check=True)
+    return places
 
 
 def measure(name: str, pythons: dict[str, str], options: argparse.Namespace) -> dict[str, float]:

@@ -7,7 +7,9 @@ the function may be called with it on, if `general` may.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import CodeType
 
 import numpy as np
 
@@ -55,8 +57,14 @@ def runner(native, general: Callable) -> Callable:
             lines.append(f"    done(({''.join(f'{o}, ' for o in outs) if segment.open_ended else ''}))")
     lines += [f"    t{k} = wrap(o{k}, kind{k})" for k in range(len(segment.makers))]
     lines.append(f"    return {_results(native, segment, names, inputs, scope)}")
-    exec(compile("\n".join(lines), "<native call>", "exec"), scope)
+    exec(_compiled("\n".join(lines)), scope)
     return scope["run"]
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(text: str) -> CodeType:
+    """The code of a text; the last ones are kept, because a graph that records has two functions of one text."""
+    return compile(text, "<native call>", "exec")
 
 
 def _results(native, segment, names: dict, inputs: list[str], scope: dict) -> str:

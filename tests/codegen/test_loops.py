@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pullback.core import dtype as dtypes
 from pullback.core.geometry import contiguous_strides
-from pullback.ops.lowering.expressions import const, load
+from pullback.ops.lowering.expressions import const, index, load, loads, make, walk
 from pullback.ops.lowering.loops import Buffer, Compute, Value, locate
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
@@ -71,3 +71,14 @@ def test_splitting_keeps_every_address():
     halves = step.split(0, 4)
     assert halves.dims == (3, 4) and halves.strides == (4, 1) and halves.expr.args[2] == (8, 2)
     assert Compute(b, 0, (3, 1), (1, 0), const(1.0, dtypes.float32), "sum", {1}).squeezed().reduce is None
+
+
+def test_loads_of_an_expression_are_each_given_once_indices_first() -> None:
+    buffer, rows = Buffer("b", dtypes.float32, 8), Buffer("rows", dtypes.int64, 8)
+    row = load(rows, 0, (1,))
+    taken = load(buffer, 0, (0,), ((row, 1, 8),))
+    total = make("add", dtypes.float32, make("multiply", dtypes.float32, taken, taken), load(buffer, 1, (1,)))
+    assert [e.args[:2] for e in loads(total)] == [(rows, 0), (buffer, 0), (buffer, 1)]
+    assert loads(total) is loads(total)
+    assert walk(index(0)) == [index(0)] and loads(index(0)) == []
+    assert taken.cost == 2 and total.cost == 7  # of what stands twice, twice

@@ -240,10 +240,11 @@ class Conditions:
         return list(self.tested.values())
 
     def body(self) -> list[str]:
-        """The lines of the check."""
-        lines = [f"if not ({code}): return MISS" if is_test else code for is_test, code, _ in self.lines]
-        if self.first:
-            lines.insert(0, f"if not ({self._classes_test()}): return MISS")
+        """The lines of the check. Tests that follow each other are one line: Python compiles that in less time."""
+        lines = [f"if not ({self._classes_test()}): return MISS"] if self.first else []
+        for is_test, group in itertools.groupby(self.lines, lambda line: line[0]):
+            codes = [code for _, code, _ in group]
+            lines += [f"if not (({') and ('.join(codes)})): return MISS"] if is_test else codes
         return lines
 
     def _classes_test(self) -> str:

@@ -14,7 +14,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..front.guards import of_package
@@ -63,14 +63,18 @@ def is_of_package(cls: type) -> bool:
 def class_attribute(cls: type, name: str):
     """What a class has for a name, as it is written there; `ABSENT` where nothing."""
     lookups = getattr(_current, "lookups", None)
+    if lookups is None:
+        for base in cls.__mro__:
+            if name in base.__dict__:
+                return base.__dict__[name]
+        return ABSENT
     own: list[type] = []  # classes of this package on the way
-    for base in cls.__mro__:
-        found = base.__dict__.get(name, ABSENT)
-        if lookups is not None:
-            if may_change(base):
-                lookups.note(cls, base, name, found)
-            elif is_of_package(base):
-                own.append(base)
+    for base, table, changes, ours in lookups.way(cls):
+        found = table.get(name, ABSENT)
+        if changes:
+            lookups.note(cls, base, name, found)
+        elif ours:
+            own.append(base)
         if found is not ABSENT:
             if own and type(found) is types.FunctionType:
                 lookups.note_method(own, name)
@@ -84,6 +88,15 @@ class Lookups:
     def __init__(self) -> None:
         self.found: dict[type, dict[str, object]] = {}
         self.orders: dict[type, tuple] = {}  # classes, with what they inherit from
+        self.ways: dict[type, tuple[tuple, list]] = {}  # the order of a class, and what is asked of each class in it
+
+    def way(self, cls: type) -> list[tuple[type, Mapping, bool, bool]]:
+        """What a class inherits from, in order: each with its table, whether it may change, and whether it is of this package."""
+        order, way = self.ways.get(cls, (None, []))
+        if order is not cls.__mro__:
+            way = [(base, base.__dict__, may_change(base), is_of_package(base)) for base in cls.__mro__]
+            self.ways[cls] = cls.__mro__, way
+        return way
 
     def note(self, cls: type, base: type, name: str, found) -> None:
         self.found.setdefault(base, {})[name] = found

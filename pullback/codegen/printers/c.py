@@ -96,7 +96,7 @@ class Printer:
                 if source is not None and not self.at_row(source):
                     found = True
             else:
-                found = any(self.is_deep(a) for a in e.children())
+                found = any(self.is_deep(a) for a in e.children)
             self.deep[e] = found
         return found
 

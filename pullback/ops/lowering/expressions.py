@@ -8,7 +8,7 @@ gathers, terms whose index is itself an expression.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ...core import dtype as dtypes
 from ...core.dtype import dtype
@@ -17,18 +17,24 @@ _table: dict = {}  # interned expressions of the graph that is being lowered
 
 
 class Expr:
-    """One node of an expression. `args` of a constant, an index and a load are plain values; of others, expressions."""
+    """One node of an expression. `args` of a constant, an index and a load are plain values; of others, expressions.
 
-    __slots__ = ("op", "dtype", "args", "cost")
+    `children`: the expressions in it. `loads` is written down when it is first asked for, by the function of that name.
+    """
+
+    __slots__ = ("op", "dtype", "args", "cost", "children", "loads")
 
     def __init__(self, op: str, dtype: dtype, args: tuple):
         self.op, self.dtype, self.args = op, dtype, args
-        self.cost = COSTS.get(op, 1) + sum(a.cost for a in self.children())
-
-    def children(self) -> Iterator[Expr]:
-        if self.op == "load":
-            return (index for index, _, _ in self.args[3])
-        return iter(()) if self.op in LEAVES else iter(self.args)
+        self.loads: list[Expr] | None = None
+        self.children: tuple[Expr, ...] = args
+        if op == "load":
+            self.children = tuple([index for index, _, _ in args[3]]) if args[3] else ()
+        elif op in LEAVES:
+            self.children = ()
+        self.cost = COSTS.get(op, 1)
+        for child in self.children:
+            self.cost += child.cost
 
     def __repr__(self) -> str:
         return f"{self.op}{self.args}" if self.args else self.op
@@ -141,11 +147,10 @@ def walk(x: Expr) -> list[Expr]:
     order: list[Expr] = []
 
     def visit(e: Expr) -> None:
-        if e in seen:
-            return
         seen.add(e)
-        for child in e.children():
-            visit(child)
+        for child in e.children:
+            if child not in seen:
+                visit(child)
         order.append(e)
 
     visit(x)
@@ -153,7 +158,10 @@ def walk(x: Expr) -> list[Expr]:
 
 
 def loads(x: Expr) -> list[Expr]:
-    return [e for e in walk(x) if e.op == "load"]
+    """Every load in an expression, each once; the list is the expression's own."""
+    if x.loads is None:
+        x.loads = [e for e in walk(x) if e.op == "load"]
+    return x.loads
 
 
 def affine(terms: Sequence[tuple[int, int]], base: int) -> Expr:

@@ -147,7 +147,8 @@ class Compute:
 
     def loads(self) -> list[Expr]:
         if self.cached is None:
-            self.cached = loads(self.expr) + [e for index, _, _ in self.scatter for e in loads(index)]
+            own = loads(self.expr)
+            self.cached = own + [e for index, _, _ in self.scatter for e in loads(index)] if self.scatter else own
         return self.cached
 
     def writes(self) -> set[Buffer]:

@@ -3,7 +3,7 @@
 import pytest
 
 import pullback as torch
-from pullback.capture.bytecode import conditions, modules
+from pullback.capture.bytecode import conditions, lookups, modules
 
 
 class Counter:
@@ -235,3 +235,29 @@ def test_tensors_that_share_memory_now_are_told_apart(monkeypatch, native: bool)
         row = torch.zeros(6)
         assert torch.equal(run(row[:3], *views, row[3:]), torch.zeros(3))
         assert len(count.graphs) == 3
+
+
+def test_tests_that_follow_each_other_are_one_line() -> None:
+    found = conditions.Conditions()
+    found.test("a", "a is true")
+    found.test("b or c", "b or c is true")
+    found.lines.append((False, "d = e", "'e is not there'"))
+    found.test("d", "d is true")
+    assert found.body() == ["if not ((a) and (b or c)): return MISS", "d = e", "if not ((d)): return MISS"]
+
+
+def test_a_class_that_gets_another_base_meanwhile_is_looked_up_in_the_new_order() -> None:
+    class First:
+        name = "first"
+
+    class Second:
+        name = "second"
+
+    class Heir(First):
+        pass
+
+    with lookups.noting(lookups.Lookups()):
+        assert lookups.class_attribute(Heir, "name") == "first"
+        Heir.__bases__ = (Second,)
+        assert lookups.class_attribute(Heir, "name") == "second"
+        assert lookups.class_attribute(Heir, "other") is lookups.ABSENT
