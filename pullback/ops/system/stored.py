@@ -43,7 +43,7 @@ def execute_stored(op: Operator, args: tuple) -> Any:
         return out
     each = specs if isinstance(specs, (tuple, list)) else [None] * len(out)
     kept = [_kept(t, s) for t, s in zip(out, each, strict=True)]
-    return type(out)(kept) if type(out) in (tuple, list) else type(out)(*kept)
+    return getattr(type(out), "_make", type(out))(kept)  # named tuples of the array library take fields one by one
 
 
 def _kept(t: Any, spec: Any) -> Any:

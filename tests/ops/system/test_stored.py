@@ -124,3 +124,11 @@ def test_gradients_and_compiled_code():
 def test_finite_resolution_is_a_power_of_ten():
     found = {d.name: torch.finfo(d).resolution for d in (torch.half, torch.bfloat16, torch.float, torch.float8_e5m2)}
     assert found == {"float16": 1e-3, "bfloat16": 1e-2, "float32": 1e-6, "float8_e5m2": 1.0}
+
+
+def test_coordinates_and_factorisations_take_complex_halves():
+    s = torch.sparse_coo_tensor([[0, 0, 2]], halves()[:3], (3,))
+    assert s.dtype is torch.complex32 and s.to_dense().tolist() == [4 + 1j, 0, -2.5 + 0.5j]
+    m = torch.tensor([[1 + 2j, 3 - 1j], [0.5, 2j]], dtype=torch.complex32)
+    det = torch.linalg.det(m)
+    assert det.dtype is torch.complex32 and det.item() == -5.5 + 2.5j

@@ -7,7 +7,7 @@ shapes that nothing can be made without are always done; those that read the ind
 from __future__ import annotations
 
 from ....core.geometry import Geometry
-from ....core.tensor import CONJ, FAKE, INFERENCE_TENSOR, META, NEG, Tensor
+from ....core.tensor import CONJ, FAKE, INFERENCE_TENSOR, META, NEG, STORED, Tensor
 from .layouts import BLOCKED, BY_ROW
 
 
@@ -77,7 +77,7 @@ def coo_shape(indices: Tensor, values: Tensor) -> tuple:
 
 def check_coo_parts(indices: Tensor, values: Tensor) -> None:
     if indices._keys & ~(INFERENCE_TENSOR | META | FAKE) or values._keys & ~(
-        INFERENCE_TENSOR | META | FAKE | CONJ | NEG
+        INFERENCE_TENSOR | META | FAKE | CONJ | NEG | STORED
     ):
         raise RuntimeError(
             f"expected indices and values to be dense tensors, but got layouts {indices.layout} and {values.layout}"
