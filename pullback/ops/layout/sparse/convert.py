@@ -197,11 +197,10 @@ def to_coo(t: Tensor, sparse_dim: int | None = None) -> Tensor:
     """COO of any tensor; a COO tensor itself."""
     if not is_sparse(t):
         return dense_to_coo(t, sparse_dim)
-    have = t._array.sparse_dim if is_coo(t) else t._array.ndim - t._array.dense_dim
+    have = t._array.sparse_dim if is_coo(t) else 2  # of a compressed tensor, batches are no sparse dimensions
     if sparse_dim is not None and sparse_dim != have:
         raise RuntimeError(
-            f"to_sparse: conversion from {NAMES[t.layout]} to Sparse with sparse_dim argument !=self.sparse_dim() is "
-            f"not supported"
+            f"to_sparse: conversion from {NAMES[t.layout]} to Sparse with sparse_dim argument !={have} is not supported"
         )
     return t if is_coo(t) else compressed_to_coo(t)
 
@@ -245,4 +244,6 @@ def convert(t: Tensor, layout=None, blocksize=None, dense_dim: int | None = None
         raise RuntimeError(
             f"{name}: conversion from {NAMES[t.layout]} to Sparse with blocksize argument given is not supported"
         )
+    if dense_dim is not None and t.layout in COMPRESSED:
+        dense_dim += t._array.batch_dim
     return to_coo(t, None if dense_dim is None else t.ndim - dense_dim)
