@@ -35,12 +35,12 @@ def switched(device: str, enabled: bool, dtype: dtype_type) -> AutocastState:
     return before
 
 
-def cast_arguments(op: Operator, args: tuple) -> tuple:
-    """The arguments as autocast wants them."""
+def cast_arguments(op: Operator, args: tuple) -> tuple | None:
+    """The arguments as autocast wants them; None where it has no say in the operator."""
     kind = next((t.device.type for t in op.tensors(args) if t.device.type != "cpu"), "cpu")
     state = state_of(kind)
     if not state.enabled:
-        return args
+        return None
     target = None
     policy = policy_of(op, kind)
     if op.namespace not in OURS:
@@ -53,7 +53,7 @@ def cast_arguments(op: Operator, args: tuple) -> tuple:
         floating = [t.dtype for t in op.tensors(args) if t.dtype.is_floating_point]
         target = max(floating, key=lambda d: (d.itemsize, d is dtypes.float16), default=None)
     if target is None:
-        return args
+        return None
     with modes.masked(modes.AUTOCAST):
         return tuple(_cast(a, target) for a in args)
 

@@ -70,10 +70,6 @@ def _not_for(kind: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-def _arguments(op: Operator, args: tuple) -> tuple:
-    return args
-
-
 # fmt: off
 @dataclass(slots=True, init=False, repr=False, eq=False)
 class Seams:
@@ -165,9 +161,9 @@ class Seams:
         _without("the profiler"), asked_by="ops.system.dispatch", set_by="autograd.profiler.recorder",
         promise="the operator's result; the call goes on to `dispatch` once, and an event is kept of it",
     )
-    autocast: Callable[[Operator, tuple], tuple] = seam(
-        _arguments, asked_by="ops.system.dispatch", set_by="amp.autocast",
-        promise="the arguments, in their order, cast by the autocast class of the operator",
+    autocast: Callable[[Operator, tuple], tuple | None] = seam(
+        _nothing, asked_by="ops.system.dispatch", set_by="amp.autocast",
+        promise="the arguments, in their order, cast by the autocast class of the operator; None where it has none",
         otherwise="arguments stay as they are",
     )
     note_creation: Callable[[Node], None] = seam(

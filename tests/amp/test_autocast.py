@@ -127,3 +127,26 @@ def test_an_lstm_is_cast_as_a_whole_and_other_layers_by_their_products(kind, giv
     assert {t.dtype for t in (out, *state)} == {getattr(torch, given)}
     assert x.grad.dtype is torch.float32 and layer.weight_hh_l0.grad.dtype is torch.float32
     torch.testing.assert_close(out.float(), layer(x)[0], rtol=0, atol=0.03)
+
+
+def test_bodies_of_cast_operators_are_not_cast_again():
+    narrow = torch.rand(4, 4).bfloat16()
+    wide, other = narrow.float(), torch.rand(4, 4)
+    probabilities = torch.rand(8, 8).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = torch.nn.functional.binary_cross_entropy(probabilities, probabilities)
+        assert torch.nn.functional.bilinear(other, other, torch.ones(2, 4, 4)).dtype is torch.float32
+        assert torch.linalg.norm(narrow).dtype is torch.linalg.matrix_power(narrow, 3).dtype is torch.bfloat16
+        assert torch.linalg.matrix_exp(narrow).dtype is torch.linalg.matmul(wide, other).dtype is torch.bfloat16
+        spectrum = torch.stft(narrow.reshape(-1), 4, window=torch.ones(4), return_complex=True)
+        assert spectrum.dtype is torch.complex64
+    probabilities = probabilities.float()
+    assert loss.equal(torch.nn.functional.binary_cross_entropy(probabilities, probabilities))
+
+
+def test_results_that_the_caller_allotted_are_computed_in_their_dtype():
+    x, y = torch.rand(3, 3), torch.rand(3, 3)
+    out = torch.empty(3, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.mm(x, y, out=out) is out and torch.mm(x, y).dtype is torch.bfloat16
+    assert out.equal(x @ y)

@@ -430,6 +430,7 @@ def addmm_activation(self, mat1, mat2, beta, alpha, use_gelu):
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
     method=False,
     out=False,
+    autocast_cpu="widest",
     autocast_cuda="widest",
 )
 def bilinear(input1, input2, weight, bias=None):

@@ -23,7 +23,7 @@ from .solve import inv, solve
 
 
 # ---- powers and the exponential
-@composite("linalg_matrix_power(Tensor self, int n) -> Tensor")
+@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", autocast_cpu="kept")
 def linalg_matrix_power(self: Tensor, n: int) -> Tensor:
     checks.is_square(self, "linalg.matrix_power")
     if n == 0:
@@ -67,6 +67,7 @@ linalg_matrix_exp = operator(
     jvp={"self": lambda t, self: _exp_slope(self, t)},
     vjp=lambda g, self: _exp_slope(mH(self), g),
     vmap=stacked({0: 2})(lambda: linalg_matrix_exp),
+    autocast_cpu="kept",
     cost="compute",
 )
 
@@ -98,6 +99,7 @@ def _cross_vmap(args: tuple, dims: tuple, size: int) -> tuple[Tensor, int]:
 
 linalg_cross = operator(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    autocast_cpu="kept",
     check=_check_cross,
     kernel=kernels.cross,
     meta=lambda self, other, dim: spec(self, broadcast_shapes(tuple(self.shape), tuple(other.shape))),
@@ -127,7 +129,7 @@ def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     return (conj(x) * y).sum(dim)
 
 
-@composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", out=False)
+@composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", out=False, autocast_cpu="kept")
 def vander(x: Tensor, N: int | None) -> Tensor:
     if x.dtype.category == 0:
         raise RuntimeError(
@@ -252,7 +254,7 @@ trace = operator(
 
 
 # ---- names in torch.linalg for operators that live elsewhere
-@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor")
+@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", autocast_cpu="kept")
 def matmul(self: Tensor, other: Tensor) -> Tensor:
     return self.matmul(other)
 
@@ -260,6 +262,7 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
 @composite(
     "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
     out=False,
+    autocast_cpu="kept",
 )
 def linalg_diagonal(A: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     return A.diagonal(offset, dim1, dim2)

@@ -209,6 +209,7 @@ def named_matrix_norm(self: Tensor, ord: str, dim: Sequence[int], keepdim: bool,
     "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     function=False,
+    autocast_cpu="kept",
 )
 def norm(self: Tensor, ord: float | None, dim: Dims, keepdim: bool, dtype: Any) -> Tensor:
     if dim is not None and ord is not None and len(dim) not in (1, 2):
@@ -226,6 +227,7 @@ def norm(self: Tensor, ord: float | None, dim: Dims, keepdim: bool, dtype: Any) 
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     function=False,
+    autocast_cpu="kept",
 )
 def named_norm(self: Tensor, ord: str, dim: Dims, keepdim: bool, dtype: Any) -> Tensor:
     if dim is not None and len(dim) not in (1, 2):

@@ -131,6 +131,7 @@ c2c = operator(
     vmap=lambda args, dims, size: batched(args, dims, size, c2c),
     method=False,
     node="FftC2CBackward0",
+    autocast_cpu="float32",
     cost="compute",
 )
 r2c = operator(
@@ -145,6 +146,7 @@ r2c = operator(
     vmap=lambda args, dims, size: batched(args, dims, size, r2c),
     method=False,
     node="FftR2CBackward0",
+    autocast_cpu="float32",
     cost="compute",
 )
 c2r = operator(
@@ -159,6 +161,7 @@ c2r = operator(
     vmap=lambda args, dims, size: batched(args, dims, size, c2r),
     method=False,
     node="FftC2RBackward0",
+    autocast_cpu="float32",
     cost="compute",
 )
 

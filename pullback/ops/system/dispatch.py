@@ -55,7 +55,10 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
         if mode & modes.PROFILE:
             return above.profiled(op, args)
         if mode & modes.AUTOCAST:
-            args = above.autocast(op, args)
+            cast = above.autocast(op, args)
+            if cast is not None:  # what an operator with a policy calls in turn is as the policy says, and is not cast again
+                with modes.masked(modes.AUTOCAST):
+                    return dispatch(op, cast, seen)
             if not mode & LISTENERS & ~modes.AUTOCAST and op.layer is op.backend is op.body is op.inplace_of is None:
                 if begins_on_device(args):
                     result = above.plain_on_device(op, args, modes.AUTOCAST)

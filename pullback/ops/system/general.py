@@ -88,7 +88,7 @@ def write_out(op: Operator, args: tuple, out):
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
     check_out_arguments(op, args, outs)
-    with modes.masked(modes.GRAD):
+    with modes.masked(modes.GRAD | modes.AUTOCAST):  # the caller has chosen the dtype
         result = dispatch(op, _in_dtype_of(outs[0], op, args) if op.family.computes_in_dtype_of_out else args)
     results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     if len(results) != len(outs):
