@@ -16,6 +16,7 @@ from ...core.tensor import (
     FAKE,
     META,
     NEG,
+    NESTED,
     OPAQUE,
     PLAIN,
     SPARSE,
@@ -114,6 +115,11 @@ def check_numpy(self: Tensor) -> None:
     """Refuse a tensor on whose memory no array can be."""
     if is_grad_enabled() and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self._keys & NESTED:
+        raise RuntimeError(
+            "numpy() is not supported for NestedTensor, whose components differ in size; values() is the memory under them, "
+            "and unbind() gives the components"
+        )
     if self._keys & CONJ:
         raise RuntimeError(
             "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."

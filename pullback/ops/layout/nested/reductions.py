@@ -210,3 +210,9 @@ def masked_select(op: Operator, self: Tensor, mask: Tensor) -> Tensor:
         raise RuntimeError("masked_select only support 2-D selections currently")
     pairs = zip(components(self), components(mask), strict=True)
     return rebuild([dispatch(op, (p, m)) for p, m in pairs], self)
+
+
+@nested_rule("_is_all_true", "_is_any_true")
+def truth_of_values(op: Operator, self: Tensor) -> Tensor:
+    """Of all that the packed values hold, between components too."""
+    return dispatch(op, (get_values(self),))

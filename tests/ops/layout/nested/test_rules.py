@@ -241,3 +241,31 @@ def test_attention_ragged_in_front_of_the_matrices():
     result = torch.nn.functional.scaled_dot_product_attention(q, q * 2, q * 3)
     for got, p in zip(result.unbind(), q.unbind(), strict=True):
         assert torch.allclose(got, torch.nn.functional.scaled_dot_product_attention(p, p * 2, p * 3), atol=1e-6)
+
+
+def test_functions_of_one_tensor_want_components_in_order():
+    nt = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])
+    turned = nt.transpose(1, 2)
+    for function in (torch.relu, torch.neg, torch.isnan, torch.tanh_):
+        with pytest.raises(RuntimeError, match="NestedTensor must be contiguous to get buffer"):
+            function(turned)
+    assert (turned * 2).unbind()[0].equal(torch.full((3, 2), 2.0)) and torch.relu(turned.contiguous()).is_nested
+
+
+def test_strided_tensors_are_joined_where_one_dimension_differs():
+    ragged = torch.nested.nested_tensor([torch.ones(2, 3, 2), torch.ones(1, 4, 2)])
+    with pytest.raises(RuntimeError, match="only nested tensors with a single ragged dim next to the batch dim"):
+        torch.cat([ragged, ragged], dim=-1)
+    assert len(torch.cat([ragged, ragged]).unbind()) == 4
+
+
+def test_truths_are_of_all_packed_values():
+    mask = torch.tensor([[True, True, False], [True, True, False]])
+    nt = torch.nested.narrow(mask, 1, torch.zeros(2, dtype=torch.int64), torch.tensor([2, 2]), layout=torch.jagged)
+    assert not torch.ops.aten._is_all_true(nt).item() and torch.ops.aten._is_any_true(nt).item()
+
+
+def test_nested_tensors_are_no_arrays():
+    for components in ([torch.ones(2)], []):
+        with pytest.raises(RuntimeError, match="numpy.. is not supported for NestedTensor.*unbind"):
+            torch.nested.nested_tensor(components).numpy()
