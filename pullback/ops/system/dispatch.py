@@ -56,7 +56,7 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
             return above.profiled(op, args)
         if mode & modes.AUTOCAST:
             cast = above.autocast(op, args)
-            if cast is not None:  # what an operator with a policy calls in turn is as the policy says, and is not cast again
+            if cast is not None:  # what the operator calls in turn is as its policy says, and is not cast again
                 with modes.masked(modes.AUTOCAST):
                     return dispatch(op, cast, seen)
             if not mode & LISTENERS & ~modes.AUTOCAST and op.layer is op.backend is op.body is op.inplace_of is None:
