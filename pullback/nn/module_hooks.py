@@ -32,10 +32,12 @@ class GlobalHooks:
         self.buffer: OrderedDict = Hooks()
         self.module: OrderedDict = Hooks()
         self.parameter: OrderedDict = Hooks()
+        # those that run when a module is called
+        self.tables = (self.backward_pre, self.backward, self.forward_pre, self.forward)
 
     def around_call(self) -> bool:
         """Whether any global hook runs when a module is called."""
-        return bool(self.backward_pre or self.backward or self.forward_pre or self.forward)
+        return any(self.tables)
 
 
 everywhere = GlobalHooks()

@@ -20,7 +20,7 @@ from .arrays import world as arrays
 from .arrays.traced import TracedArray
 from .kept import PendingHandle
 from .lookups import ABSENT, class_attribute
-from .outside import SIMPLE, Outside, is_symbol, plain_setter
+from .outside import SIMPLE, Outside, is_symbol, plain_setter, stays
 from .signals import Break
 from .world import World
 
@@ -99,6 +99,8 @@ class Attributes(World):
                 self.outside.conditions.test(f"{name!r} not in {table}", f"{module.__name__} has no {name!r}")
         if touched:
             return self.outside.settled(value)
+        if self.is_ours(module.__name__) and stays(name, value):
+            return self.outside.constant(value)
         if isinstance(value, types.ModuleType) or self.is_ours(module.__name__) and not isinstance(value, SIMPLE):
             return self._stays(module, name, self.outside.constant(value))
         known = self.outside.source_of(module) or self.outside.sources.constant(module, module.__name__)

@@ -353,7 +353,10 @@ class Calls(Native):
         return Enter(function, args, kwargs, on_return)
 
     def _enter_defaults(self, function: types.FunctionType, source) -> None:
-        """Default values are from outside: simple ones must be what they were, any other is entered."""
+        """Default values are from outside: simple ones must be what they were, any other is entered. Those of this package stay."""
+        if self.is_ours(function.__module__) and all(isinstance(v, CONSTANTS) for v in function.__defaults__ or ()):
+            if all(isinstance(v, CONSTANTS) for v in (function.__kwdefaults__ or {}).values()):
+                return
         for name, values in (("__defaults__", function.__defaults__), ("__kwdefaults__", function.__kwdefaults__)):
             if not values:
                 continue

@@ -76,7 +76,7 @@ def _with_arguments(
             its_closure=dict(zip(code.co_freevars, function.__closure__ or (), strict=True)), CellType=CellType
         )
         cells = [f"{n!r}: CellType({names.get(n, '')})" for n in code.co_cellvars]
-        lines.append(f"e0 = {{{', '.join([*cells, '**its_closure'])}}}")
+        lines.append(f"e0 = {{{', '.join([*cells, '**its_closure'])}}}" if cells else "e0 = its_closure")
     if re.search(r"\bs0\b", body):
         lines.append("s0 = []")
     return body

@@ -22,6 +22,7 @@ import numpy as np
 from ...core import modes
 from ...core.device import device
 from ...core.dtype import dtype
+from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...ops.make.construct import from_numpy
 from ..front.guards import SIMPLE
@@ -32,6 +33,19 @@ from .journal import ALL, Journal, base_of
 from .lookups import ABSENT, Lookups, class_attribute, is_symbol, may_change
 from .signals import Break
 from .sources import Source, Sources
+
+
+def stays(name: str, value) -> bool:
+    """Whether a name of a module of this package has this value for good, so that nobody need look again: bits and limits, whose names
+    are in capitals, dtypes and devices, and the two objects that hold the ambient state."""
+    return (
+        value is ambient
+        or value is modes.process
+        or type(value) in (dtype, device)
+        or name.isupper()
+        and isinstance(value, SIMPLE)
+    )
+
 
 CONSTANTS = (*SIMPLE, dtype, device, types.EllipsisType, types.NotImplementedType, range, slice)
 BY_IDENTITY = (
@@ -353,7 +367,8 @@ class Outside:
                 raise Break(f"it reads all of {self.source_of(mapping).name}, whose keys are objects")
             self.conditions.has_identical_keys(self.source_of(mapping), list(original))
         else:
-            self.conditions.has_keys(self.source_of(mapping), tuple(original), _reader(mapping, "__iter__"))
+            counts = _reader(mapping, "__len__") is None
+            self.conditions.has_keys(self.source_of(mapping), tuple(original), _reader(mapping, "__iter__"), counts)
         return [self.settled(k) for k in base_of(mapping).__iter__(mapping)]
 
     def copy(self, container):

@@ -20,7 +20,7 @@ from ...core.tensor import Tensor
 from ...ops.system.operator import find as find_operator
 from ..front.fakes import as_given, holds_fakes
 from .arrays.traced import TracedArray
-from .differentiate import history, spent
+from .differentiate import history, spent, spent_class
 from .frame import NULL, Frame
 from .generators import Generator
 from .journal import Effect, base_of
@@ -98,9 +98,9 @@ class Rebuild:
         self.pins.append(value)
         cls = type(value)
         if self._is_spent(value):
-            name = value._autograd.edge[0].name()
+            kind = spent_class(value._autograd.edge[0].name())
             self.conditions.namespace["spent"] = spent
-            self.lines.append(f"{variable} = spent({variable}, {name!r})")
+            self.lines.append(f"{variable} = spent({variable}, {self.name(kind)})")
         if isinstance(value, Tensor) and cls is not Tensor:
             self.lines.append(f"{variable} = as_given({variable}, {self.name(cls)})")
         for key, state in self.outside.marked.get(id(value), (None, {}))[1].items():

@@ -450,8 +450,10 @@ class Capture:
             switches = any(n.target is modes._set_grad_enabled for n in self.trace.graph.nodes)
             out = [*before, call]
             if switches or (own ^ self.start) & switched:
-                around = f"ambient.change({switched}, {own & switched})"
-                back = f"ambient.change({switched}, {self.start & switched})"
+                around, back = (
+                    f"if ambient.mode & {switched} != {wanted}: ambient.change({switched}, {wanted})"
+                    for wanted in (own & switched, self.start & switched)
+                )
                 out = [*before, around, "try:", f"    {call}", "finally:", f"    {back}"]
         if left.grad != self.start & modes.GRAD:
             out.append(f"ambient.switch({modes.GRAD}, {left.grad})")

@@ -30,7 +30,7 @@ from .journal import Journal
 from .lookups import ABSENT, class_attribute
 from .module_stack import module_stack
 from .operations import Operations
-from .outside import CONSTANTS, CONTAINERS, ITERATORS, KEYS, VALUES, VIEWS, Outside
+from .outside import CONSTANTS, CONTAINERS, ITERATORS, KEYS, VALUES, VIEWS, Outside, stays
 from .picturing import Images
 from .polyfills import sequence
 from .signals import Break
@@ -216,7 +216,7 @@ class Tracing(Operations):
         home = self.outside.sources.constant(table, "G")
         if name in table:
             value = table[name]
-            if ours and (callable(value) or isinstance(value, types.ModuleType)):
+            if ours and (callable(value) or isinstance(value, types.ModuleType) or stays(name, value)):
                 return self.outside.constant(value)
             return self.outside.enter(value, self.outside.sources.item(home, name))
         value = super().load_global(frame, name)

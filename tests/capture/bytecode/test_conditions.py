@@ -1,9 +1,14 @@
 """Conditions of captured graphs: what is tested, what is not, and the words for what does not hold."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
 import pullback as torch
+from pullback.backward import switch
 from pullback.capture.bytecode import conditions, lookups, modules
+from pullback.nn.module_hooks import register_module_forward_hook
 
 
 class Counter:
@@ -261,3 +266,57 @@ def test_a_class_that_gets_another_base_meanwhile_is_looked_up_in_the_new_order(
         Heir.__bases__ = (Second,)
         assert lookups.class_attribute(Heir, "name") == "second"
         assert lookups.class_attribute(Heir, "other") is lookups.ABSENT
+
+
+def test_what_captures_take_for_settled_is_never_bound_again() -> None:
+    rebound = set()
+    for path in Path(torch.__file__).parent.rglob("*.py"):
+        if "global " in (text := path.read_text(encoding="utf-8")):
+            found = [name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Global) for name in node.names]
+            rebound |= {(path.name, name) for name in found if name.isupper() or name in ("ambient", "process")}
+    assert rebound == {("switch.py", "COMPILE_COUNTER")}  # an object, which is no simple value
+    assert not isinstance(switch.COMPILE_COUNTER, (int, float, str))
+
+
+class Uncounted(dict):
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("kind", [dict, Uncounted])
+def test_an_empty_dict_that_gets_a_key_is_told_apart(kind: type) -> None:
+    def f(x, extra):
+        for value in [*extra]:
+            x = x * len(value)
+        return x
+
+    table = kind()
+    run = torch.compile(f, backend="eager")
+    assert run(torch.ones(2), table).tolist() == [1, 1]
+    table["three"] = 3
+    assert run(torch.ones(2), table).tolist() == [5, 5]
+
+
+def test_a_leaf_that_gets_a_hook_is_told_apart() -> None:
+    w, seen = torch.ones(2, requires_grad=True), []
+
+    def step():
+        (w * w).sum().backward()
+        return w.grad
+
+    run = torch.compile(step, backend="eager")
+    for _ in range(3):
+        w.grad = None
+        assert run().tolist() == [2, 2]
+    w.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf.grad.tolist()))
+    w.grad = None
+    assert run().tolist() == [2, 2] and seen == [[2, 2]]
+
+
+def test_a_hook_of_all_modules_is_told_apart() -> None:
+    layer, seen = torch.nn.Linear(2, 2), []
+    run = torch.compile(layer, backend="eager")
+    run(torch.ones(2))
+    with register_module_forward_hook(lambda module, args, out: seen.append(1)):
+        run(torch.ones(2))
+    assert seen == [1]
