@@ -223,8 +223,6 @@ def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
 def pointwise(op: Operator, *args):
     """Element by element on packed values; dense operands are broadcast to every component."""
     tensors = [a for a in args if isinstance(a, Tensor)]
-    if len(tensors) == 1 and tensors[0]._array.structure.strides is not None and not _numbers(op, args):
-        raise RuntimeError("NestedTensor must be contiguous to get buffer.")
     template = max((t for t in tensors if is_nested(t)), key=lambda t: t.ndim)
     alike = all(t._array.structure is template._array.structure for t in tensors if is_nested(t))
     if not alike or template._array.has_strangers:
@@ -233,12 +231,6 @@ def pointwise(op: Operator, *args):
     if isinstance(result, Tensor):
         return _placed(result, template)
     return type(result)([_placed(r, template) for r in result])
-
-
-def _numbers(op: Operator, args: tuple) -> bool:
-    """Whether a number is an operand, as the second of `nt * 2` is."""
-    operands = [v for a, v in zip(op.schema.arguments, args, strict=True) if a.type.rstrip("?") in ("Scalar", "Tensor")]
-    return any(v is not None and not isinstance(v, Tensor) for v in operands)
 
 
 def _placed(values: Tensor, template: Tensor) -> Tensor:

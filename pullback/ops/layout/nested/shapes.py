@@ -442,10 +442,6 @@ def _cat_strided(op: Operator, tensors: tuple, d: int) -> Tensor:
         raise RuntimeError("cat(): only contiguous nested tensors are supported")
     if d == 0:
         return rebuild([p for t in tensors for p in components(t)], first)
-    if any(isinstance(size, RaggedSize) for t in tensors for size in t._array.shape[2:]):
-        raise RuntimeError(
-            "cat(): only nested tensors with a single ragged dim next to the batch dim are supported; unbind() gives components"
-        )
     sizes = [[(*s[: d - 1], *s[d:]) for s in t._array.structure.sizes] for t in tensors]
     if any(s != sizes[0] for s in sizes):
         raise RuntimeError(

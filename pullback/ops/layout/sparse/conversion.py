@@ -12,7 +12,7 @@ from ...system.calls import front
 from ...system.dispatch import dispatch
 from ...system.operator import LINEAR, find
 from . import convert
-from .layouts import BLOCKED, COMPRESSED, NAMES, is_coo, is_sparse, layout_name
+from .layouts import BLOCKED, COMPRESSED, is_coo, is_sparse, layout_name
 from .masks import pattern_of, sparse_mask
 from .table import layout_operator
 
@@ -135,25 +135,7 @@ def to_sparse(self, *args, sparse_dim=None, layout=None, blocksize=None, dense_d
     layout = layout or devices.sparse_coo
     if self.layout is layout and tuple(getattr(self._array, "blocksize", None) or ()) == (_block(blocksize) or ()):
         return self
-    _check_reblocking(self, layout, _block(blocksize), "to_sparse")
     return dispatch(to_sparse_op, (self, layout, _block(blocksize), dense_dim))
-
-
-def _check_reblocking(t: Tensor, layout, block: tuple | None, name: str) -> None:
-    """Refuse what compressed layouts do not give each other, as PyTorch does; gradients go back by any of these ways."""
-    if t.layout not in COMPRESSED or layout not in COMPRESSED:
-        return
-    have, names = t._array.blocksize, f"{name}: conversion from {NAMES[t.layout]} to {NAMES[layout]}"
-    if have is not None and block is None:
-        how = " without blocksize argument given" if layout in BLOCKED else ""
-        raise RuntimeError(f"{names}{how} is not supported: go by way of to_sparse_coo() or to_dense()")
-    if have is not None and tuple(have) != block:
-        raise RuntimeError(
-            f"{names} with blocksize changed from {list(have)} to {list(block or ())} is not supported: "
-            f"go by way of to_dense()"
-        )
-    if have is None and layout in BLOCKED and t._array.batch_dim:
-        raise RuntimeError(f"{names} for batched inputs is not supported: go by way of to_dense()")
 
 
 def _block(blocksize, name: str = "dense_to_sparse") -> tuple | None:
@@ -183,7 +165,6 @@ def to_sparse_csc(self, dense_dim=None) -> Tensor:
 def _to_unblocked(t: Tensor, layout, dense_dim) -> Tensor:
     if t.layout is layout:
         return t
-    _check_reblocking(t, layout, None, f"to_{layout.name}")
     return dispatch(_to_compressed[layout], (t, dense_dim))
 
 
@@ -201,7 +182,6 @@ def _to_blocked(t: Tensor, layout, blocksize, dense_dim) -> Tensor:
     block = _block(blocksize, f"dense_to_{layout.name}")
     if t.layout is layout and tuple(t._array.blocksize) == block:
         return t
-    _check_reblocking(t, layout, block, f"to_{layout.name}")
     return dispatch(_to_compressed[layout], (t, block, dense_dim))
 
 
