@@ -398,8 +398,12 @@ def tensor_repr(t: Any, *, tangent: str | None = None, contents: str | None = No
     `tangent` is the text of the tangent that `t` carries at the current forward-mode level, if any; `contents` one that
     is shown in the place of a dense tensor's numbers.
     """
-    if getattr(t, "is_nested", False):
-        return t._array.describe(t)
+    text = t._array.describe(t) if getattr(t, "is_nested", False) else _text_of(t, tangent, contents)
+    # Tensors of other classes stay of theirs as parameters, so nothing else says that they are.
+    return f"Parameter({text})" if "_is_param" in getattr(t, "__dict__", ()) else text
+
+
+def _text_of(t: Any, tangent: str | None, contents: str | None) -> str:
     suffixes = _gradient_suffix(t)
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")

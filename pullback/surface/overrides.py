@@ -17,6 +17,7 @@ from ..ops.system.overrides import (
     function_mode_stack,
     handle_torch_function,
     has_torch_function,
+    redispatch_function,
 )  # fmt: skip
 from ..ops.system.overrides import has_torch_function_unary as has_torch_function_unary
 from ..ops.system.overrides import has_torch_function_variadic as has_torch_function_variadic
@@ -112,6 +113,6 @@ def enable_reentrant_dispatch():
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunctionSubclass", "TorchFunctionMode", "get_ignored_functions", "get_overridable_functions",
-    "get_testing_overrides", "handle_torch_function", "has_torch_function", "is_tensor_like", "is_tensor_method_or_property", "resolve_name",
-    "wrap_torch_function",
+    "get_testing_overrides", "handle_torch_function", "has_torch_function", "is_tensor_like", "is_tensor_method_or_property", "redispatch_function",
+    "resolve_name", "wrap_torch_function",
 ]  # fmt: skip

@@ -285,3 +285,16 @@ def test_lines_fit(shape, seed, linewidth):
 def test_a_text_in_the_place_of_numbers():
     assert torch.ones(2, dtype=torch.float64).__repr__(tensor_contents="zz") == "tensor(zz, dtype=torch.float64)"
     assert torch.ones(2, device="meta").__repr__(tensor_contents="zz") == "tensor(zz, device='meta', size=(2,))"
+
+
+def test_parameters_of_other_classes_say_what_they_are():
+    import pullback as torch
+
+    class Own(torch.Tensor):
+        pass
+
+    class OwnParameter(torch.nn.Parameter):
+        pass
+
+    assert repr(torch.nn.Parameter(Own([1.0]))) == "Parameter(Own([1.], requires_grad=True))"
+    assert repr(OwnParameter(torch.ones(1))) == "Parameter containing:\nOwnParameter([1.], requires_grad=True)"

@@ -21,6 +21,7 @@ from ...core.tensor import (
     disabled_torch_function,
 )
 
+ONE_HOP = -1  # of `ambient.function_disabled`: the next question about overrides is answered no, those after it as ever
 _SIMPLE = frozenset((int, float, bool, type(None), str, complex))
 
 
@@ -47,7 +48,11 @@ def has_override(cls: type) -> bool:
 
 def any_overridden(args, out=None, depth: int = 3) -> bool:
     """Whether an argument has overrides of its own; lists are looked into, but not into data of any depth."""
-    if ambient.function_disabled or out is None and simple(args):
+    if ambient.function_disabled:
+        if ambient.function_disabled == ONE_HOP:
+            redispatch.end_hop()
+        return False
+    if out is None and simple(args):
         return False
     for v in args:
         cls = v.__class__
@@ -137,6 +142,38 @@ class enable_torch_function:
     def __del__(self) -> None:
         if self.before:
             self.__exit__()
+
+
+class redispatch:
+    """A block whose first call is made as if nothing had overrides; what that call calls in turn meets them again."""
+
+    def __enter__(self) -> None:
+        self.before = ambient.function_disabled, ambient.mode & modes.FUNCTION
+        if not self.before[0]:
+            ambient.function_disabled = ONE_HOP
+            ambient.switch(modes.FUNCTION, False)
+
+    def __exit__(self, *exc) -> None:
+        ambient.function_disabled = self.before[0]
+        ambient.switch(modes.FUNCTION, self.before[1])
+
+    @staticmethod
+    def end_hop() -> None:
+        ambient.function_disabled = 0
+        ambient.switch(modes.FUNCTION, ambient.function_modes)
+
+
+def redispatch_function(func, types, args, kwargs):
+    """Make a call past the overrides that are handling it, once: functions that it calls are offered to them again.
+
+    For `__torch_function__` of subclasses and modes that want to see what a function is made of. A mode is asked about the inner
+    calls if it is on again, `with self:`.
+
+    >>> torch.overrides.redispatch_function(torch.add, (), (torch.ones(1), 1), None)
+    tensor([2.])
+    """
+    with redispatch():
+        return func(*args, **(kwargs or {}))
 
 
 def is_function_all_disabled() -> bool:

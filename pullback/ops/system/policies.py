@@ -2,7 +2,7 @@
 
 In: a tensor of a dispatching subclass, just made, and what its class wants to be asked for. From then on its sizes,
 strides, device or layout, as programs read them, are what its `__torch_dispatch__` answers; None stands for what the tensor
-was made with. Members that ask are put on the class at its first such tensor, so other tensors pay nothing.
+was made with. The class looks members up by way of those that ask from its first such tensor on, so other tensors pay nothing.
 """
 
 from __future__ import annotations
@@ -32,9 +32,19 @@ def take_policies(t: Tensor, sizes_strides: str | None, device: bool, layout: bo
     cls = type(t)
     if "asks_for_metadata" not in cls.__dict__:
         cls.asks_for_metadata = True  # type: ignore[attr-defined]
-        for name, member in _MEMBERS.items():
-            if name not in cls.__dict__:
-                setattr(cls, name, member)
+        cls.__getattribute__ = _asking(cls.__getattribute__)  # type: ignore[method-assign]
+
+
+def _asking(plain):
+    """How objects of the class find their members: those that ask come before those of `Tensor`, and the class is as it was."""
+
+    def __getattribute__(self, name: str):
+        member = _MEMBERS.get(name)
+        if member is None or getattr(type(self), name) is not getattr(Tensor, name):
+            return plain(self, name)
+        return member.__get__(self, type(self))
+
+    return __getattribute__
 
 
 def _ask(t: Tensor, what: int, name: str, *args) -> Any:

@@ -244,3 +244,41 @@ def test_dispatch_by_a_method_of_the_tensor():
 
     result = Wrapper(torch.arange(3.0)) * 2
     assert type(result) is torch.Tensor and result.tolist() == [0.0, 2.0, 4.0]
+
+
+def scaled_product(a, b):
+    if torch.overrides.has_torch_function((a, b)):
+        return torch.overrides.handle_torch_function(scaled_product, (a, b), a, b)
+    return a * b + 1
+
+
+def test_a_call_that_is_dispatched_again_shows_what_it_is_made_of():
+    seen: list = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args, kwargs=None):
+            seen.append(func.__name__)
+            return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    x, y = torch.tensor([3.0]).as_subclass(Watched), torch.tensor([4.0]).as_subclass(Watched)
+    out = scaled_product(x, y)
+    assert out.tolist() == [13.0] and type(out) is torch.Tensor and seen == ["scaled_product", "mul"]
+    seen.clear()
+    assert torch.stack([x, y]).shape == (2, 1) and (x + y).tolist() == [7.0] and seen == ["stack", "add"]
+
+
+def test_a_mode_sees_the_calls_inside_where_it_is_on_again():
+    seen: list = []
+
+    class Watching(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args, kwargs=None):
+            seen.append(func.__name__)
+            with self:
+                return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    x, y = torch.tensor([3.0]), torch.tensor([4.0])
+    with Watching():
+        result = scaled_product(x, y)
+    assert result.item() == 13.0 and seen == ["scaled_product", "mul", "add"]
+    assert not torch.overrides.has_torch_function((x,))

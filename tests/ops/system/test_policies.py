@@ -112,3 +112,14 @@ def test_wrappers_are_copied_by_their_clone():
 
     with pytest.raises(RuntimeError, match="cloning returns another instance of the same subclass"):
         copy.deepcopy(Wrapper(torch.ones(2)))
+
+
+def test_the_class_keeps_the_members_of_tensors():
+    t = answering({"aten.sym_size.default": (5, 4)}, dispatch_sizes_strides_policy="sizes")
+    assert t.shape == (5, 4) and type(t).size is torch.Tensor.size and type(t).device is torch.Tensor.device
+
+    class Own(type(t)):
+        def size(self, dim=None):
+            return "its own"
+
+    assert Own().size() == "its own" and Own().shape == (5, 4)
