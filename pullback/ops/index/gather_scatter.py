@@ -21,7 +21,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Operator, Spec, exports
 from ..system.overloads import overloaded, publish, resolve
-from ..system.scalars import check_fits
+from ..system.scalars import check_fits, exact_out
 from . import scatter_kernels as kernels
 from .index_lowering import lower_gather, lower_scatter, lower_scatter_add, lower_scatter_reduce
 
@@ -99,6 +99,7 @@ gather = operator(
     jvp=LINEAR,
     vjp={"self": _gather_rule},
     vmap=batch_elements(lambda: gather, (0, 2)),
+    check_out=exact_out,
     out_apart="all",
     cost="cheap",
 )

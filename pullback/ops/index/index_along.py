@@ -18,7 +18,7 @@ from ..system.dispatch import dispatch
 from ..system.inplace import deprecated_on_expanded
 from ..system.operator import LINEAR, Spec, exports
 from ..system.overloads import overloaded
-from ..system.scalars import check_fits
+from ..system.scalars import check_fits, exact_out
 from . import scatter_kernels as kernels
 from .gather_scatter import overloaded_inplace, writer
 from .index_kernels import refuse_any_of_none
@@ -83,6 +83,7 @@ index_select = operator(
     vjp={"self": _select_rule},
     vmap=_batch_select,
     cost="cheap",
+    check_out=exact_out,
     out_apart="all",
 )
 

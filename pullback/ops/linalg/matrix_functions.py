@@ -16,6 +16,7 @@ from ...core.tensor import Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
 from ..system.operator import exports
+from ..system.scalars import exact_out
 from . import checks
 from . import function_kernels as kernels
 from .algebra import cat, eye_like, mH, spec, stacked
@@ -99,6 +100,7 @@ def _cross_vmap(args: tuple, dims: tuple, size: int) -> tuple[Tensor, int]:
 
 linalg_cross = operator(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    check_out=exact_out,
     autocast_cpu="kept",
     check=_check_cross,
     kernel=kernels.cross,

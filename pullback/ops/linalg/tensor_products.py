@@ -17,6 +17,7 @@ from ..family.contraction import contraction
 from ..system.calls import front
 from ..system.general import write_out
 from ..system.operator import Spec, public
+from ..system.scalars import exact_out
 from .contraction import _batched, _combine, _count, scaled, unsafe_view
 from .contraction_shapes import check_expands, require_tensors
 
@@ -97,7 +98,7 @@ def inner(self, other):
     return tensordot_dims(self, other, (-1,), (-1,))
 
 
-@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", autocast_cuda="widest")
+@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", check_out=exact_out, autocast_cuda="widest")
 def cross(self, other, dim=None):
     require_tensors(cross, (self, other))
     if dim is None:

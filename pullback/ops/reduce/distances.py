@@ -22,6 +22,7 @@ from ..system.general import write_out
 from ..system.operator import Spec, export
 from ..system.overloads import overloaded
 from ..system.precision import widened
+from ..system.scalars import exact_out
 from .reductions import HIDDEN
 
 
@@ -152,6 +153,7 @@ renorm = operator(
     check=_check_renorm,
     meta=lambda self, p, dim, maxnorm: Spec(self._array.shape, self.dtype),
     inplace=True,
+    check_out=exact_out,
     vjp=_renorm_vjp,
     autocast_cuda="float32",
 )

@@ -15,6 +15,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec, exports
 from ..system.precision import rounded, wide
+from ..system.scalars import exact_out
 from .reductions import HIDDEN, not_implemented
 from .softmax_lowering import (
     lower_log_softmax,
@@ -134,12 +135,22 @@ log_softmax_op = along(
 )
 
 
-@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN, autocast_cuda="float32")
+@composite(
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    **HIDDEN,
+    check_out=exact_out,
+    autocast_cuda="float32",
+)
 def softmax(self, dim, dtype):
     return dispatch(softmax_op, (self if dtype is None else self.to(dtype), dim, False))
 
 
-@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN, autocast_cuda="float32")
+@composite(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    **HIDDEN,
+    check_out=exact_out,
+    autocast_cuda="float32",
+)
 def log_softmax(self, dim, dtype):
     return dispatch(log_softmax_op, (self if dtype is None else self.to(dtype), dim, False))
 

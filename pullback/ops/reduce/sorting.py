@@ -192,9 +192,21 @@ def _check_mode(self, dim, keepdim):
         raise not_implemented("mode_cpu", self.dtype)
 
 
+def _mode_out(role: str):
+    """`exact_out`, in the words of mode."""
+
+    def check(result: Tensor, out: Tensor) -> None:
+        if out.dtype is not result.dtype:
+            raise RuntimeError(
+                f"expected scalar type '{result.dtype.scalar_name}' but got '{out.dtype.scalar_name}' for {role} output"
+            )
+
+    return check
+
+
 mode = along(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    check_out=exact_out,
+    check_out=(_mode_out("values"), _mode_out("indices")),
     lower=lower_mode,
     kernel=kernels.mode,
     reduces=True,

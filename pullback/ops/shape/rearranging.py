@@ -20,6 +20,7 @@ from ..family.formats import dense_like_first, like_first
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Spec, exports
+from ..system.scalars import exact_out
 from .shape_lowering import lower_flip, lower_repeat, lower_roll, lower_triangle
 from .view_backward import diagonal_backward
 
@@ -298,6 +299,7 @@ def _triangle(name: str, lower: bool):
         kernel=kernel,
         meta=meta,
         inplace=True,
+        check_out=exact_out,
         cost="cheap",
         jvp=LINEAR,
         vjp=lambda g, diagonal: getattr(g, name)(diagonal),

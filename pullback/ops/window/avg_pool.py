@@ -12,6 +12,7 @@ from ..family.base import composite, operator
 from ..family.formats import like, like_first, prefers_channels_last
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Operator, Spec
+from ..system.scalars import exact_out
 from . import pool_shape
 from .batching import as_images, fold_batch, like_lead
 from .kernels import avg_pool as kernels
@@ -68,6 +69,7 @@ def _declare_regular(spatial: int) -> Operator:
         jvp=LINEAR,
         vmap=fold_batch(lambda: forward, spatial),
         public=f"nn.functional.{name}",
+        check_out=exact_out,
         opaque="all",
         autocast_cpu="float32" if spatial == 3 else None,
     )

@@ -19,6 +19,7 @@ from ..shape.shape_lowering import filled_within
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, Spec, exports
+from ..system.scalars import exact_out
 from .batching import fold_batch
 from .kernels import pad as kernels
 from .words import NUMBERS, listed, require
@@ -160,6 +161,7 @@ def _declare(kind: str, mode: str, spatial: int) -> tuple[Operator, Operator]:
         vjp={"self": lambda g, self, padding: dispatch(backward, (g, self, padding))},
         jvp={"self": lambda t, padding: dispatch(forward, (t, padding))},
         vmap=fold_batch(lambda: forward, spatial),
+        check_out=exact_out,
         function=False,
         method=False,
     )

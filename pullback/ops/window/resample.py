@@ -16,6 +16,7 @@ from ..family.base import composite, operator
 from ..family.formats import like_first
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Operator, Spec
+from ..system.scalars import exact_out
 from .batching import in_front
 from .kernels import resample as kernels
 from .words import listed, require
@@ -99,6 +100,7 @@ def _declare(name: str, method: str, spatial: int, aligns: bool, kernel_name: st
         vjp={"self": _Rule(vjp, "g", "self_shape", "output_size", *attributes)},
         jvp=LINEAR,
         vmap=lambda args, dims, size: _fold(forward, args, dims, size, None),
+        check_out=exact_out,
         cost=cost,
         function=False,
         method=False,

@@ -12,6 +12,7 @@ from ..family.base import operator
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Spec
+from ..system.scalars import exact_out
 from .batching import fold_batch
 from .kernels import unfold as kernels
 from .kernels.geometry import conv_size
@@ -125,6 +126,7 @@ im2col = operator(
     },
     jvp=LINEAR,
     vmap=fold_batch(lambda: im2col, 2),
+    check_out=exact_out,
     function=False,
     method=False,
 )
@@ -140,6 +142,7 @@ col2im = operator(
     },
     jvp=LINEAR,
     vmap=fold_batch(lambda: col2im, 1),
+    check_out=exact_out,
     function=False,
     method=False,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
+from pullback.ops.system.operator import find
 
 
 def test_plans_of_calls_with_lists_of_integers():
@@ -61,3 +62,36 @@ def test_out_of_all_overloads_of_a_name():
     assert torch.ops.aten.add(torch.ones(2), 1, out=out) is out and out.tolist() == [2, 2]
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
         torch.ops.aten.add(torch.ones(2, requires_grad=True), 1, out=out)
+
+
+X = torch.arange(4.0).reshape(2, 2)
+IMAGE = X.reshape(1, 1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: torch.gather(X, 0, torch.tensor([[0, 1]]), out=out),
+        lambda out: torch.index_select(X, 0, torch.tensor([1]), out=out),
+        lambda out: torch.tril(X, out=out),
+        lambda out: torch.softmax(X, 0, out=out),
+        lambda out: torch.log_softmax(X, 0, out=out),
+        lambda out: torch.renorm(X, 2, 0, 1, out=out),
+        lambda out: torch.cross(torch.ones(3), torch.ones(3), dim=0, out=out),
+        lambda out: find("upsample_nearest2d.default").function(IMAGE, (4, 4), out=out),
+        lambda out: find("reflection_pad1d.default").function(X, (1, 1), out=out),
+        lambda out: find("avg_pool2d.default").function(IMAGE, 2, out=out),
+    ],
+)
+def test_results_are_not_cast_on_the_way_out(call):
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        call(torch.empty(0, dtype=torch.float64))
+    out = torch.empty(0)
+    assert call(out) is out and out.numel()
+
+
+def test_mode_names_the_output_of_another_dtype():
+    for dtypes, role in (((torch.float64, torch.int64), "values"), ((torch.float32, torch.int32), "indices")):
+        outs = tuple(torch.empty(0, dtype=d) for d in dtypes)
+        with pytest.raises(RuntimeError, match=f"expected scalar type '.*' but got '.*' for {role} output"):
+            torch.mode(X, out=outs)
