@@ -169,6 +169,11 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
         rebuilt |= {i: base if args[i] is bases[0] else place.of(base) for i, place in views.items()}
         leaves, spec = tree.tree_flatten(f(*[rebuilt[i] for i in range(len(args))]))
         for i, place in views.items():
+            if rebuilt[i]._memory is not base._memory:
+                raise NotImplementedError(
+                    f"set_() or an assignment to .data that gives input {i} other memory, where it shares its memory with other inputs, is "
+                    "not implemented"
+                )
             if rebuilt[i] is not base and geometry(rebuilt[i]) != place.geometry:
                 reshaped[i] = geometry(rebuilt[i])
         returned.update({n: i for n, leaf in enumerate(leaves) for i in shared if leaf is rebuilt[i]})

@@ -77,7 +77,7 @@ def trace(f: Callable, args: list, decompositions: dict | None, backward: bool, 
 def refuse_side_effects(joint: Joint, name: str) -> None:
     """Raise where the graph alone would not do what the function does."""
     for i, fact in enumerate(joint.inputs):
-        if fact is not None and (fact.written or fact.geometry is not None):
+        if fact is not None and (fact.written or fact.geometry is not None or i in joint.moved):
             raise RuntimeError(
                 f"Found an input that received a metadata mutation or a write, through input {i}; {name} does not support "
                 f"input mutations. ViewAndMutationMeta of it: {fact}"

@@ -28,7 +28,7 @@ class Output:
     """Where one output comes from.
 
     "fresh" and "base": result number `index` of the graph. "input": input `index` itself. "input view": a view of that
-    input, made again by `calls`. "view": a view of the graph's result `index`, made again by `calls`. "same": output
+    input, made again by `calls`; "moved view": of one that was given other memory, when it has that. "view": a view of the graph's result `index`, made again by `calls`. "same": output
     `index` again. "constant": `value`, as it is. "number": a symbolic number among the graph's results.
     """
 
@@ -63,6 +63,7 @@ class Joint:
     offsets_matter: bool = False  # whether the graph is right only for inputs that begin where these did
     backward_error: Exception | None = None  # what any backward raises
     data_sizes: dict = field(default_factory=dict)  # symbols that only data tells, of the sizes of views: their results
+    moved: list[int] = field(default_factory=list)  # inputs that are given the memory of the last outputs, one each
     records: bool = False  # whether results have a history though the function is called with recording off
     number: int = -1  # of the compilation
     out_spec: Any = None

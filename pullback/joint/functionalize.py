@@ -83,6 +83,10 @@ class Functionalization(TorchDispatchMode):
         self.memories: list[Storage] = []  # those written, in order
         self.active = 0  # whether the functionalized program is running
         self.fixed: list[Tensor] = []  # tensors whose memory is not the function's to exchange
+        self.movable: list[Tensor] = []  # those of them that are given their new memory when the function is over
+        self.moved: dict[
+            int, tuple[Tensor, Tensor]
+        ] = {}  # id of one that was given other memory -> (it, it as it came)
         self.offsets_matter = False  # whether a place in an input's memory was named by its absolute offset
         self.guarded: dict = {}  # memory -> the exception to raise at its first write
         self.chains: weakref.WeakSet[Chain] = weakref.WeakSet()
@@ -301,11 +305,7 @@ class Functionalization(TorchDispatchMode):
         if (link := self.chain(result)) is not None:
             link.inplace = True
         before.__dict__["current"] = target
-        for chain in self.chains:
-            if chain.parent is target:
-                chain.parent = before
-            if chain.source is target:
-                chain.source = before
+        self._adopt(target, before)
         if state is not None:
             state.cache.pop(id(target), None)
             if state.root is target:
@@ -322,11 +322,48 @@ class Functionalization(TorchDispatchMode):
     def set_memory(self, target: Tensor, source: Tensor) -> None:
         """A tensor takes over another's memory: from now on it is an alias of it."""
         if any(target is t for t in self.fixed):
-            raise RuntimeError(
-                "set_() or an assignment to .data gives an input of a compiled function other memory, which a graph cannot do"
-            )
+            if not any(target is t for t in self.movable):
+                raise RuntimeError(
+                    "set_() or an assignment to .data gives a part of an input of a compiled function other memory, which a graph "
+                    "cannot do"
+                )
+            before = self.left_behind(target)
+            self.moved.setdefault(id(target), (target, before))
         self.begin(source)  # so that the target is read through its chain
         self.link(target, Chain(source, find("alias.default"), (), None))
+
+    def left_behind(self, target: Tensor) -> Tensor:
+        """Another tensor where one lies, of which its views are views from now on."""
+        before = target.shallow()
+        self._adopt(target, before)
+        state = self.state(target)
+        if state is not None:
+            state.cache.pop(id(target), None)
+            if state.root is target:
+                state.root = before
+        return before
+
+    def _adopt(self, parent: Tensor, other: Tensor) -> None:
+        """Make all views of one tensor those of another in its place."""
+        for chain in self.chains:
+            if chain.parent is parent:
+                chain.parent = other
+            if chain.source is parent:
+                chain.source = other
+
+    def move_back(self, target: Tensor) -> Tensor:
+        """Let an input lie again where it came; the tensor that it is at the end of the function."""
+        _, before = self.moved[id(target)]
+        after = self.left_behind(target)
+        target._array, target._memory, target._offset = before._array, before._memory, before._offset
+        target.__dict__["trace_marks"] = before.__dict__.get("trace_marks")
+        self._adopt(before, target)
+        state = self.state(target)
+        if state is not None:
+            state.cache.pop(id(target), None)
+            if state.root is before:
+                state.root = target
+        return after
 
     def resize(self, target: Tensor, shape: tuple, stride: tuple) -> None:
         """A tensor is about to be resized: it shows its memory in another way, and where it grows, there are zeros behind."""
@@ -348,9 +385,7 @@ class Functionalization(TorchDispatchMode):
             )
             new = reshaped(flat, shape)
         before = target.shallow()
-        for chain in self.chains:  # its views go on showing what they did
-            chain.parent = before if chain.parent is target else chain.parent
-            chain.source = before if chain.source is target else chain.source
+        self._adopt(target, before)  # its views go on showing what they did
         self.link(before, Chain(target, as_strided, (*old[:2], 0), None))
         state.root, state.value, state.cache = target, new, {}
         state.writes += 1

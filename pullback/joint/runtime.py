@@ -71,7 +71,9 @@ class Compiled:
         )
         self.aliases = [o.index for o in joint.outputs if o.is_alias]
         self.plain = (
-            all(o.kind == "fresh" and not (o.is_leaf and o.requires_grad) for o in joint.outputs) and not self.changed
+            all(o.kind == "fresh" and not (o.is_leaf and o.requires_grad) for o in joint.outputs)
+            and not self.changed
+            and not joint.moved
         )
 
     def _is_unread(self, i: int, fact: Input) -> bool:
@@ -114,8 +116,15 @@ class Compiled:
         self._write_back(changed, args, results)
         outs: list = []
         several: dict = {}
-        for fact in outputs:
-            outs.append(output(fact, args, results, outs, several))
+        late: list[int] = []  # what shows the new memory of inputs
+        for n, fact in enumerate(outputs):
+            if joint.moved and (fact.kind == "moved view" or fact.kind == "same" and fact.index in late):
+                late.append(n)
+            outs.append(output(fact, args, results, outs, several) if not late or late[-1] != n else None)
+        for i in reversed(joint.moved):
+            args[i].data = outs.pop()
+        for n in late:
+            outs[n] = output(outputs[n], args, results, outs, several)
         return outs
 
     def masked(self, args: list, taken: bool = False) -> Sequence:
@@ -134,7 +143,14 @@ class Compiled:
         """`self(list(args))` as a function of the arguments, by the shortest way; None where there is none: for results that are made of
         arguments, arguments that are written in autograd's sight or change their shape, and forwards that are not one native call."""
         recording = getattr(self.forward, "recording", None)
-        if recording is None or self.misshaped or self.aliases or self.symbolic or not self._gives_results():
+        if (
+            recording is None
+            or self.joint.moved
+            or self.misshaped
+            or self.aliases
+            or self.symbolic
+            or not self._gives_results()
+        ):
             return None
         if not all(place is not None and _is_settled(f) for _, f, place in self.changed):
             return None
@@ -361,7 +377,7 @@ def output(fact: Output, args: list, results: list, outs: list, several: dict):
         return outs[fact.index]
     if kind == "constant":
         return fact.value
-    source = args[fact.index] if kind == "input view" else results[fact.index]
+    source = args[fact.index] if kind in ("input view", "moved view") else results[fact.index]
     before = ambient.mode
     try:
         result = made_again(source, fact.calls, fact.requires_grad, several)

@@ -66,6 +66,7 @@ class JointTrace:
         self.trace.partitioned = backward
         self.functional = Functionalization()
         self.leaves: list[Tensor | None] = []  # what gradients are taken of
+        self.moved: dict[int, Tensor] = {}  # inputs that were given other memory, by number: tensors on that
         self.counts = [0, 0]  # placeholders for inputs and for tangents so far
         self.args = [self._input(a) for a in args]
         self.layouts = [layout_of(a) for a in self.args]
@@ -77,6 +78,7 @@ class JointTrace:
             for a in self.args
         ]
         self.functional.fixed = [a for a in flat(self.args) if isinstance(a, Tensor)]
+        self.functional.movable = [a for a in self.args if isinstance(a, Tensor) and not is_wrapper(a)]
         self.functional.guard_memories(self._shared())
 
     def _placeholder(self):
@@ -119,12 +121,14 @@ class JointTrace:
             self._refuse_writes()
             leaves, spec = tree.tree_flatten(out)
             self._refuse_inner_leaves(leaves)
+            self.moved = self._moved()
+            leaves += self.moved.values()
             facts = self._facts(leaves)
             results = self._results(leaves, facts)
             joint = Joint(
                 inputs=self.inputs, outputs=facts, results=len(results), written=self.written,
                 first_written=self.fresh, out_spec=spec, fake_mode=self.fake_mode, primals=self.primals,
-                data_sizes=self.data_sizes,
+                data_sizes=self.data_sizes, moved=list(self.moved),
             )  # fmt: skip
             nodes = [self._node(p) for p in flat(results)]
             before = [self._writes(t) for t in (*self.args, *results)]
@@ -136,6 +140,22 @@ class JointTrace:
         self.trace.graph.output(tuple(nodes))
         joint.module = finish(self.trace, "GraphModule")
         return joint
+
+    def _moved(self) -> dict[int, Tensor]:
+        """The inputs that `set_()` or `.data` gave other memory, by number, each as a tensor on that memory; they lie where they came again."""
+        found: dict[int, Tensor] = {}
+        for i, a in enumerate(self.args):
+            if id(a) not in self.functional.moved:
+                continue
+            if a._memory is self.functional.moved[id(a)][1]._memory and geometry(a) == self.before[i][0]:
+                continue
+            if requires_grad(a) and (edge_of(a) != self.before[i][1] or geometry(a)[0] != self.before[i][0][0]):
+                raise NotImplementedError(
+                    f"set_() or an assignment to .data gives input {i} other memory, but the input has other mutations that we cannot "
+                    "keep in the graph: it requires grad, and is written in autograd's sight or gets another shape"
+                )
+            found[i] = self.functional.move_back(a)
+        return found
 
     def _writes(self, a) -> int:
         """How often the memory of a tensor was written."""
@@ -390,6 +410,7 @@ class OutputFacts:
             if isinstance(a, Tensor) and a._memory is not None:
                 self.by_memory.setdefault(a._memory, i)
         self.inputs_at = {id(a): i for i, a in reversed(list(enumerate(joint.args)))}
+        self.moved = {id(t): i for i, t in joint.moved.items()}  # inputs on their new memory
         self.outs_at = {
             id(o): n for n, o in reversed(list(enumerate(outs))) if isinstance(o, Tensor)
         }  # the first of each
@@ -415,6 +436,9 @@ class OutputFacts:
             return Output("same", self.outs_at[id(o)], requires_grad=wants)
         if is_wrapper(o):
             return self._wrapper(n, o, wants)
+        root, calls = self._calls(o) if self.moved else (o, ())
+        if root is not o and id(root) in self.moved:
+            return Output("moved view", self.moved[id(root)], calls, wants)
         if o._memory is not None:
             if o._memory in self.by_memory:
                 return self._view_of_input(o, wants)
@@ -512,6 +536,8 @@ class OutputFacts:
             return recorded_calls(o)
         calls, root = [], o
         while (chain := self.functional.chain(root)) is not None and not chain.inplace:
+            if root is not o and id(root) in self.moved:
+                return root, tuple(reversed(calls))
             args = chain.args
             if chain.source is not chain.parent:
                 args = (*args[:2], args[2] + chain.parent._offset - chain.source._offset)

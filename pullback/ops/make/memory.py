@@ -90,7 +90,7 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
             storage_offset,
         )
     bump(self)
-    if self._autograd is not None and self._autograd.accumulator is not None:
+    if self._autograd is not None and self._autograd.accumulator is not None and not self._keys & FAKE:
         self._autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more
     return self
 
