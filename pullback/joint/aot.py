@@ -220,6 +220,8 @@ def trace_joint(f: Callable, args: list, using: Compilers) -> Joint:
 
     with stage("joint"):
         joint = traced(wanted and recording)
+        if recording and not wanted and any(fact is not None and fact.switched_on for fact in joint.inputs):
+            joint = traced(True)
         if wanted and not recording and records_itself(joint):
             joint = traced(True)
             joint.records = True

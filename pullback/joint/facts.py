@@ -20,6 +20,7 @@ class Input:
     recorded: bool = False  # autograd saw a change, of the value or of the shape
     row: int | None = None  # the new value is that of so many elements in a row, from where the input begins
     bumped: bool = False  # its version goes up
+    switched_on: bool = False  # it requires grad when the function is over, and did not before
     viewed: bool = False  # it is a view that requires grad, whose history a change of its shape is part of, seen or not
 
 

@@ -18,7 +18,7 @@ from ..core.arrays import copy_all_over
 from ..core.modes import ambient
 from ..core.node import Autograd, requires_grad
 from ..core.storage import span_bytes, storage_of
-from ..core.tensor import CUDA, Tensor
+from ..core.tensor import CUDA, Tensor, set_requires_grad
 from ..graph import GraphModule
 from ..ops.system.dispatch import dispatch
 from ..ops.system.inplace import check_writable
@@ -69,11 +69,13 @@ class Compiled:
                 [[f.geometry for _, f, _ in self.changed], [[c[1] for c in o.calls] for o in joint.outputs]]
             )
         )
+        self.switched_on = [i for i, f in enumerate(joint.inputs) if f is not None and f.switched_on]
         self.aliases = [o.index for o in joint.outputs if o.is_alias]
         self.plain = (
             all(o.kind == "fresh" and not (o.is_leaf and o.requires_grad) for o in joint.outputs)
             and not self.changed
             and not joint.moved
+            and not self.switched_on
         )
 
     def _is_unread(self, i: int, fact: Input) -> bool:
@@ -106,6 +108,8 @@ class Compiled:
         result = self.masked(args, taken)
         joint = self.joint
         results = list(result[: joint.results])
+        for i in self.switched_on:
+            set_requires_grad(args[i], True)
         for n in self.aliases:  # the graph may give an argument itself, or one object twice: each gets its own history
             results[n] = results[n].shallow()
         if self.backward is not None and (ambient.mode & modes.GRAD or joint.records):
@@ -383,6 +387,8 @@ def output(fact: Output, args: list, results: list, outs: list, several: dict):
         result = made_again(source, fact.calls, fact.requires_grad, several)
     finally:
         ambient.restore(before)
+    if fact.requires_grad and not requires_grad(source):  # it is the view that was let require grad
+        set_requires_grad(result, True)
     return result.detach() if not fact.requires_grad and requires_grad(result) else result
 
 

@@ -235,10 +235,12 @@ class JointTrace:
         state = self.functional.state(a)
         fact.written = state is not None and state.writes > 0 or self._parts_written(i)
         fact.bumped = a._counter[0] != version
-        if requires_grad(a) != (edge is not None) and (edge is not None or a.is_leaf):
+        switched = requires_grad(a) != (edge is not None) and (edge is not None or a.is_leaf)
+        fact.switched_on = switched and edge is None and a is leaf
+        if switched and not (fact.switched_on and geometry(a) == where and not fact.written):
             raise NotImplementedError(
-                f"the function to compile changes whether its input {i} requires grad (requires_grad_(), detach_()), which is "
-                "not implemented"
+                f"the function to compile changes whether its input {i} requires grad (requires_grad_(), detach_()), and not "
+                "only by letting it require grad: that is not implemented"
             )
         if fact.written or fact.bumped or geometry(a) != where:
             now = edge_of(a) if requires_grad(a) else None

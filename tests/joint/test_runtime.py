@@ -491,3 +491,28 @@ def test_statistics_are_written_by_the_shortest_way(monkeypatch) -> None:
         for a, b in zip(eager, compiled, strict=True):
             torch.testing.assert_close(a, b)
     assert any(call is not None for call in found)
+
+
+@pytest.mark.parametrize("wants", [False, True])
+def test_an_input_is_let_require_grad(wants):
+    def f(a, b):
+        a.requires_grad_()
+        return a * 3, b * a, a.view(-1)
+
+    given = [(torch.ones(2), torch.full((2,), 2.0, requires_grad=wants)) for _ in range(2)]
+    for function, (a, b) in zip((f, aot_function(f, lambda gm, _: gm)), given, strict=True):
+        out = function(a, b)
+        assert a.requires_grad and a.is_leaf and all(o.requires_grad for o in out)
+        sum(o.sum() for o in out).backward()
+        assert a.grad.tolist() == [6, 6] and (b.grad.tolist() == [1, 1] if wants else b.grad is None)
+
+
+def test_a_view_of_an_input_is_let_require_grad():
+    def f(a, b):
+        return a.view(-1).requires_grad_(), (a * 2)[0].requires_grad_(), b * 2
+
+    a, b = torch.ones(2, 2), torch.ones(2, requires_grad=True)
+    first, second, _ = aot_function(f, lambda gm, _: gm)(a, b)
+    assert first.requires_grad and first.is_leaf and second.requires_grad and second.is_leaf and not a.requires_grad
+    (first * 2).sum().backward()
+    assert first.grad.tolist() == [2, 2, 2, 2]

@@ -168,7 +168,6 @@ def test_writes_to_what_is_no_input_are_refused():
 @pytest.mark.parametrize(
     ("change", "make"),
     [
-        (lambda x: x.requires_grad_(), lambda: torch.ones(2)),
         (lambda x: x.requires_grad_(False), lambda: leaf(2)),
         (lambda x: x.detach_(), lambda: leaf(2) * 2),
     ],
