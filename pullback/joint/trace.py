@@ -145,11 +145,13 @@ class JointTrace:
         """The inputs that `set_()` or `.data` gave other memory, by number, each as a tensor on that memory; they lie where they came again."""
         found: dict[int, Tensor] = {}
         for i, a in enumerate(self.args):
-            if id(a) not in self.functional.moved:
+            before = self.before[i]
+            if id(a) not in self.functional.moved or before is None:
                 continue
-            if a._memory is self.functional.moved[id(a)][1]._memory and geometry(a) == self.before[i][0]:
+            where, edge, _ = before
+            if a._memory is self.functional.moved[id(a)][1]._memory and geometry(a) == where:
                 continue
-            if requires_grad(a) and (edge_of(a) != self.before[i][1] or geometry(a)[0] != self.before[i][0][0]):
+            if requires_grad(a) and (edge_of(a) != edge or geometry(a)[0] != where[0]):
                 raise NotImplementedError(
                     f"set_() or an assignment to .data gives input {i} other memory, but the input has other mutations that we cannot "
                     "keep in the graph: it requires grad, and is written in autograd's sight or gets another shape"
@@ -536,7 +538,8 @@ class OutputFacts:
     def _find_calls(self, o: Tensor) -> tuple[Tensor, tuple]:
         if is_wrapper(o):
             return recorded_calls(o)
-        calls, root = [], o
+        calls: list = []
+        root = o
         while (chain := self.functional.chain(root)) is not None and not chain.inplace:
             if root is not o and id(root) in self.moved:
                 return root, tuple(reversed(calls))

@@ -19,6 +19,7 @@ class OpOverloadPacket:
         self.__name__ = name
         self._qualified_op_name = f"{namespace}::{name}"
         self._found: dict[str, Operator] = {}  # the overloads, as the registry keeps them
+        self._forms: dict[str, Operator] = {}  # those that write their results to tensors that they are given
 
     def _overloads(self) -> dict[str, Operator]:
         found = dict(packets.get(packet_key(self.namespace, self._name), {}))
@@ -45,6 +46,13 @@ class OpOverloadPacket:
             return found[overload]
         if overload in _SYNONYMS and len(found) >= 1 and self.namespace == "aten":
             return next(iter(found.values()))
+        if self.namespace == "aten":
+            from ..family.out_forms import out_form
+
+            form = self._forms.get(overload) or out_form(self._name, dict(found), overload)
+            if form is not None:
+                self._forms[overload] = form
+                return form
         raise AttributeError(f"The underlying op of '{self.namespace}.{self._name}' has no overload name '{overload}'")
 
     def __call__(self, *args, **kwargs):

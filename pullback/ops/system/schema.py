@@ -152,6 +152,12 @@ class Schema:
     __repr__ = __str__
 
 
+def argument_texts(text: str) -> list[str]:
+    """The arguments of a schema as they are written, without the mark of those that are keywords."""
+    inside = text.partition("(")[2]
+    return [part.strip() for part in _split(inside[: _closing(inside)]) if part.strip() != "*"]
+
+
 def _closing(text: str) -> int:
     """Where the bracket that was opened before `text` closes."""
     depth = 1
