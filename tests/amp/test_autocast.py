@@ -8,10 +8,13 @@ import pullback as torch
 from pullback.amp.autocast import policy_of
 from pullback.ops.system.operator import registry
 
-LOWER_ON_CPU = (
-    "conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm addbmm linear matmul conv_tbc scaled_dot_product_attention"
+LOWER_ON_CPU = "conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm addbmm linear matmul conv_tbc conv_transpose2d scaled_dot_product_attention"
+FLOAT32_ON_CPU = (
+    "avg_pool3d binary_cross_entropy grid_sampler_2d polar prod quantile nanquantile trace cholesky inverse mse_loss nll_loss kl_div "
+    "adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d max_unpool2d max_unpool3d reflection_pad1d reflection_pad2d "
+    "replication_pad1d replication_pad2d replication_pad3d geqrf svd triangular_solve"
 )
-FLOAT32_ON_CPU = "avg_pool3d binary_cross_entropy grid_sampler_2d polar prod quantile nanquantile trace cholesky inverse mse_loss nll_loss kl_div"
+KEPT_ON_CPU = "linalg_norm linalg_vector_norm linalg_cross linalg_diagonal linalg_matrix_power linalg_matrix_exp fft_fftshift fft_ifftshift"
 FLOAT32_ON_CUDA = "acos asin cosh cumprod cumsum dist erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh softplus sum tan softmax log_softmax"
 WIDEST_ON_CUDA = "addcdiv addcmul atan2 bilinear cat cross dot index_put scatter_add stack tensordot"
 
@@ -27,7 +30,8 @@ def overloads(names: str):
         ("cpu", FLOAT32_ON_CPU, "float32"),
         ("cpu", "fft_fft fft_irfftn linalg_cond linalg_svdvals linalg_inv", "float32"),
         ("cpu", "stack cat index_copy", "widest"),
-        ("cpu", "add mul relu softmax cumsum exp", None),
+        ("cpu", KEPT_ON_CPU, "kept"),
+        ("cpu", "add mul relu softmax cumsum exp mv addmv convolution reflection_pad3d adaptive_max_pool2d", None),
         (
             "cuda",
             "mm bmm addmm linear matmul conv1d conv2d conv3d conv_transpose2d gru_cell lstm_cell prelu addr",
@@ -42,6 +46,22 @@ def test_policies(device, names, policy):
     found = overloads(names)
     assert {op.name for op in found} == set(names.split())
     assert {op.name: policy_of(op, device) for op in found} == dict.fromkeys(names.split(), policy)
+
+
+def test_products_that_are_one_sum_keep_their_precision_on_cpus():
+    x, square = torch.ones(3), torch.ones(3, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        kept = (
+            torch.inner(x, x),
+            torch.inner(x[None], x),
+            torch.tensordot(x, x, 1),
+            torch.mv(square, x),
+            torch.linalg.norm(x),
+        )
+        lower = (torch.inner(square, x), torch.tensordot(square, square, 1), square @ x)
+        bilinear = torch.nn.functional.bilinear(square, square, torch.ones(2, 3, 3))
+        assert torch.linalg.norm(square.bfloat16()).dtype is torch.bfloat16
+    assert {t.dtype for t in (*kept, bilinear)} == {torch.float32} and {t.dtype for t in lower} == {torch.bfloat16}
 
 
 def test_lower_precision():

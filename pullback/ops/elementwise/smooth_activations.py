@@ -179,7 +179,7 @@ mish = pointwise(
 
 def _softplus_second(g, grad_output, self, beta, threshold):
     s = (self * beta).sigmoid()
-    return where(self * beta > threshold, 0, second(g, grad_output, s * (1 - s) * beta))
+    return second(g, grad_output, where(self * beta > threshold, 0, s * (1 - s) * beta))
 
 
 softplus_backward = pointwise(

@@ -6,6 +6,7 @@ which multiply elements). `matmul` and `linear` have no rules of their own: they
 
 from __future__ import annotations
 
+from ...core import modes
 from ...core.geometry import broadcast_shapes
 from ...core.layers import above
 from ...core.tensor import NESTED, Tensor, wrap
@@ -235,7 +236,6 @@ mv = contraction(
     vjp={"self": lambda g, vec: g.outer(conj(vec)), "vec": lambda g, self: conj(self.t()).mv(g)},
     jvp={"self": lambda t, vec: t.mv(vec), "vec": lambda t, self: self.mv(t)},
     vmap=_vmap_mv,
-    autocast_cpu="lower",
     autocast_cuda="lower",
     flops=product_flops,
 )
@@ -252,7 +252,6 @@ addmv = contraction(
         "mat": lambda g, vec, alpha: scaled(g.outer(conj(vec)), alpha),
         "vec": lambda g, mat, alpha: scaled(conj(mat.t()).mv(g), alpha),
     },
-    autocast_cpu="lower",
     autocast_cuda="lower",
     flops=added_product_flops,
 )
@@ -299,7 +298,7 @@ def _matmul(self, other):
     if a == 2 and b == 1:
         return self.mv(other)
     if a == 1 and b == 2:
-        return self.unsqueeze(0).mm(other).squeeze(0)
+        return unsafe_view(self.unsqueeze(0).mm(other), (other.shape[1],))  # no view: it may be written as any result
     if a == 2 and b == 2:
         return self.mm(other)
     if b <= 2 and (a > 2):
@@ -455,12 +454,10 @@ def bilinear(input1, input2, weight, bias=None):
     lead = tuple(input1.shape[:-1])
     features, left, right = weight.shape
     rows = _count(lead)
-    inner = (
-        input1.reshape(rows, left)
-        .mm(weight.permute(1, 0, 2).reshape(left, features * right))
-        .reshape(rows, features, right)
-    )
-    result = inner.bmm(input2.reshape(rows, right, 1)).reshape(*lead, features)
+    spread = weight.permute(1, 0, 2).reshape(left, features * right)
+    with modes.masked(modes.AUTOCAST):  # it is one call
+        inner = input1.reshape(rows, left).mm(spread).reshape(rows, features, right)
+        result = inner.bmm(input2.reshape(rows, right, 1)).reshape(*lead, features)
     return result if bias is None else result + bias
 
 

@@ -102,6 +102,7 @@ geqrf = operator(
     meta=lambda self: (spec(self, self.shape), spec(self, (*self.shape[:-2], min(self.shape[-2:])))),
     vjp=missing("geqrf"),
     vmap=stacked({0: 2})(lambda: geqrf),
+    autocast_cpu="float32",
     cost="compute",
 )
 

@@ -64,7 +64,8 @@ solve_triangular = operator(
 
 @composite(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
-    "-> (Tensor solution, Tensor cloned_coefficient)"
+    "-> (Tensor solution, Tensor cloned_coefficient)",
+    autocast_cpu="float32",
 )
 def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> tuple:
     for t, what in ((self, "b"), (A, "A")):

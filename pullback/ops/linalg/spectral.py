@@ -139,7 +139,9 @@ def svdvals(A: Tensor, driver: str | None) -> Tensor:
     return linalg_svd_helper(A, False, needs_vectors(A), driver=driver)[1]
 
 
-@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
+@composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", autocast_cpu="float32"
+)
 def svd(self: Tensor, some: bool, compute_uv: bool) -> tuple:
     if self.ndim < 2:
         raise RuntimeError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 
+from ...core import modes
 from ...core.geometry import wrap_dims
 from ...core.promotion import result_type
 from ...core.tensor import Tensor
@@ -119,7 +120,6 @@ def cross(self, other, dim=None):
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     function=False,
     method=False,
-    autocast_cpu="lower",
     autocast_cuda="widest",
 )
 def tensordot_dims(self, other, dims_self, dims_other):
@@ -135,7 +135,9 @@ def tensordot_dims(self, other, dims_self, dims_other):
     rows, columns = [self.shape[d] for d in free], [other.shape[d] for d in rest]
     left = self.permute(*free, *ours).reshape(_count(rows), depth) if self.ndim else self.reshape(1, 1)
     right = other.permute(*theirs, *rest).reshape(depth, _count(columns)) if other.ndim else other.reshape(1, 1)
-    return left.mm(right).reshape([*rows, *columns])
+    single = _count(rows) == _count(columns) == 1  # a sum of products, which autocast leaves as it is
+    with modes.masked(modes.AUTOCAST if single else 0):
+        return left.mm(right).reshape([*rows, *columns])
 
 
 def _drop_broadcast(self, other, dims_self, dims_other):

@@ -403,13 +403,13 @@ def shift_dims(x: Tensor, dim: Any) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if dim is None else tuple(wrap_dim(d, x.ndim) for d in dim)
 
 
-@composite("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", out=False)
+@composite("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", out=False, autocast_cpu="kept")
 def fftshift(self: Tensor, dim: Any) -> Tensor:
     dims = shift_dims(self, dim)
     return self.roll(tuple(self.shape[d] // 2 for d in dims), dims)
 
 
-@composite("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", out=False)
+@composite("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", out=False, autocast_cpu="kept")
 def ifftshift(self: Tensor, dim: Any) -> Tensor:
     dims = shift_dims(self, dim)
     return self.roll(tuple((self.shape[d] + 1) // 2 for d in dims), dims)

@@ -199,7 +199,7 @@ convolution = operator(
     vmap=_convolution_vmap,
     method=False,
     out=False,
-    **LOWER_PRECISION,
+    autocast_cuda="lower",  # on CPUs, convolutions of so many dimensions
     cost="compute",
     opaque="mixed",
     flops=_flops,

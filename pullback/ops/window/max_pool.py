@@ -204,6 +204,7 @@ def _declare_adaptive(spatial: int) -> Operator:
         vmap=fold_batch(lambda: forward, spatial),
         function=False,
         method=False,
+        autocast_cpu="float32" if spatial == 3 else None,
     )
     backward = operator(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
@@ -267,6 +268,7 @@ def _declare_fractional(spatial: int) -> Operator:
         jvp={"self": lambda t, out1: (gather_at(t, out1, spatial), None)},
         function=False,
         method=False,
+        autocast_cpu="float32",
     )
     backward = operator(
         f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] output_size, Tensor indices) "
@@ -314,6 +316,7 @@ max_unpool2d = operator(
     vmap=fold_batch(lambda: max_unpool2d, 2),
     function=False,
     method=False,
+    autocast_cpu="float32",
 )
 
 max_unpool3d = operator(
@@ -324,4 +327,5 @@ max_unpool3d = operator(
     vmap=fold_batch(lambda: max_unpool3d, 3),
     function=False,
     method=False,
+    autocast_cpu="float32",
 )

@@ -164,6 +164,7 @@ def _declare(kind: str, mode: str, spatial: int) -> tuple[Operator, Operator]:
         check_out=exact_out,
         function=False,
         method=False,
+        autocast_cpu=None if reflects and spatial == 3 else "float32",
     )
     backward = operator(
         f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * spatial}] padding) -> Tensor",
