@@ -35,6 +35,7 @@ from ..ops.system.record import (
 )
 from .calls import grad
 from .engine import reduce_to
+from .saved import unhooked
 from .views import recipe, replay
 
 _next_level = itertools.count().__next__
@@ -317,7 +318,7 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
     results = list(out) if isinstance(out, (tuple, list)) else [out]
     # the graph below may reach the seeds, which are of no concern to anybody
     recorded = ambient.mode & modes.GRAD and any(map(requires_grad, _leaves(args, tangents, results)))
-    with modes.masked(modes.INFERENCE, modes.GRAD):
+    with modes.masked(modes.INFERENCE, modes.GRAD), unhooked():
         seeds = [
             as_leaf(r.new_zeros(r.shape)) if isinstance(r, Tensor) and r.dtype.category >= 2 else None for r in results
         ]

@@ -103,6 +103,17 @@ class saved_tensors_hooks:
         _set_stack(ambient.saved_hooks[:-1])
 
 
+class unhooked:
+    """A block in which no hook packs what is saved: a graph that is walked before its end."""
+
+    def __enter__(self) -> None:
+        self.before = ambient.saved_hooks
+        _set_stack([])
+
+    def __exit__(self, *exc: object) -> None:
+        _set_stack(self.before)
+
+
 class save_on_cpu(saved_tensors_hooks):
     """Keep what is saved in a block in the memory of the CPU."""
 

@@ -202,3 +202,20 @@ def test_autocast_is_replayed():
         out = checkpoint(fn, x, use_reentrant=False)
     out.float().sum().backward()
     assert seen == [torch.bfloat16, torch.bfloat16]
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_tangents_of_tangents_through_a_checkpoint(grad) -> None:
+    """A tangent that is taken from a gradient saves nothing that the checkpoint has to compute again."""
+
+    def f(v):
+        return torch.linalg.vector_norm(v * v, dim=-1).nanquantile(0.3)
+
+    def tangent(f):
+        return lambda v: torch.func.jvp(f, (v,), (torch.ones_like(v),))[1]
+
+    x = torch.tensor([[1.0, 2.0], [3.0, -1.0]], requires_grad=grad)
+    expected = tangent(tangent(f))(x)
+    inside = tangent(lambda v: checkpoint(tangent(f), v, use_reentrant=False))(x)
+    around = tangent(tangent(lambda v: checkpoint(f, v, use_reentrant=False)))(x)
+    assert torch.allclose(inside, expected) and torch.allclose(around, expected)

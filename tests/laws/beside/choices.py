@@ -51,9 +51,10 @@ ANSWERED: dict[str, str] = {
     r"Unexpected floating ScalarType in at::autocast": "autocast of tensors in the other half precision",
     r"fallback doesn't currently support mutable TensorLists": "lists of conjugate tensors",
     r"Unsupported memory format": "layouts that single kernels of PyTorch do not take",
+    r"Double backward is unsupported": "derivatives that PyTorch lacks",
     r"don't yet support saved tensor hooks": "checkpoints inside transforms",
     r"INTERNAL ASSERT|inconsistent range for TensorList|Cannot access data pointer|Cannot set version_counter": "PyTorch's own faults",
-    r"unexpected keyword argument 'out'|out=(Tensor|tuple)|[Ee]xpected out (tensor to have |of )dtype|argument 'out' must be": (
+    r"unexpected keyword argument 'out'|out=(Tensor|tuple)|[Ee]xpected ((the output|out) (tensor to have |of )dtype|self\.dtype\(\) == output\.dtype\(\))|argument 'out' must be": (
         "out= where PyTorch's functions have none, and of dtypes that they refuse"
     ),
     r"[Bb]atching rule|requires special handling|inplace arithmetic.* is not possible|vmap: ": "examples that PyTorch's vmap does not batch",
@@ -93,7 +94,7 @@ REFUSED: dict[str, str] = {
     r"numel\(\) == 0": "extremes of no elements",
     r"rrelu_with_noise_out_cpu": "random slopes of halves",
     r"expected scalar type \w+ but found": "products of mixed dtypes",
-    r"A different number of tensors was saved": "checkpoints of calls whose gradient is taken as a tangent",
+    r"self and mat2 must have the same dtype": "products of mixed dtypes",
     r"is not implemented for transformed tensors": "losses inside functionalize, inside forward mode",
     r"mixed dtype": "batch norms of mixed dtypes",
     r"index_func_|_slope_cpu": "kernels that PyTorch has for integers",
@@ -107,10 +108,11 @@ T = r"(.|\n)*(pushed|columns)\("
 NORMS = r"\bnorm\(|(vector|matrix)_norm|linalg_norm|\bdist\(|cdist|pdist|pairwise_distance|triplet|renorm|normalize|cosine|_cond|\.cond"
 DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"\.mode\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
+    (r"sort\(", r"\(int64\)", "which of several equal elements an index is of"),
     (r"\.kthvalue\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
     (r"ldexp" + D, r".", "PyTorch's slopes of ldexp are powers of integers, and of float32"),
     (
-        r"'(float32|complex64|b?float16)'(.|\n)*ldexp",
+        r"('(float32|complex64|b?float16)'|torch.rand)(.|\n)*ldexp",
         r"float64|complex128",
         "PyTorch's powers of two have the precision of the exponent",
     ),
@@ -120,7 +122,11 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "slopes of powers of a complex zero, which are zero where PyTorch has NaN",
     ),
     (r"upsample_\w+", r"\(uint8\)", "PyTorch resamples bytes in fixed point, one dimension after the other"),
-    (r"(fmax|fmin|maximum|minimum|clamp)" + T, r".", "at ties, PyTorch's tangents and gradients differ"),
+    (
+        r"(fmax|fmin|maximum|minimum|clamp|\.(min|max)(\.other)?\((v|x\d+), [vx]|\b(v|x\d+)\.(min|max)\([vx])" + T,
+        r".",
+        "at ties and NaN, PyTorch's tangents and gradients differ",
+    ),
     (r"norm(.|\n)*dtype=torch.float64" + T, r"dtype: ", "PyTorch's tangents of norms in another dtype"),
     (r"frexp" + T, r"dtype: (bfloat16|float16) != float32", "PyTorch's tangents of half precision have another dtype"),
     (
@@ -202,7 +208,12 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "PyTorch has no gradient of scatters that reduce, and gives none in silence",
     ),
     (
-        r"(no_grad|set_grad_enabled\(False\)|inference_mode)(.|\n)*\n    (x\d+) = (.|\n)*grad\(.*\b\3\b",
+        r"(no_grad|set_grad_enabled\(False\)|inference_mode)(.|\n)*\n    (x\d+) = (.|\n)*(grad\(.*\b\3\b|backward\()",
+        r"!= None",
+        "views made under no_grad are leaves of which PyTorch loses the gradient",
+    ),
+    (
+        r"(x\d+) = (inferred|untracked)\((.|\n)*(grad\(.*\b\1\b|backward\()",
         r"!= None",
         "views made under no_grad are leaves of which PyTorch loses the gradient",
     ),
@@ -211,7 +222,7 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r".",
         "PyTorch's batched gradients of distances are those of the first example",
     ),
-    (r"argm(ax|in)\(keepdim=True\)(.|\n)*batched", r"shape: ", "PyTorch's vmap drops dimensions that are to be kept"),
+    (r"argm(ax|in)\(.*keepdim=True\)(.|\n)*batched", r"shape: ", "PyTorch's vmap drops dimensions that are to be kept"),
     (r"gelu", r"nan|inf", "gelu of infinity"),
     (
         r"'b?float16'(.|\n)*(kl_div|xlogy)",
@@ -233,6 +244,26 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r"nan",
         "PyTorch multiplies tangents that are zero",
     ),
+    (
+        r"triangular_solve" + T,
+        r"float|complex",
+        "PyTorch's tangents of triangular solutions read the other triangle too",
+    ),
+    (
+        r"select_scatter(.|\n)*batched" + D,
+        r"float|complex",
+        "PyTorch counts the gradient of what all examples write once more for each",
+    ),
+    (
+        r"addc(mul|div)(.|\n)*value=(.|\n)*pushed",
+        r"dtype: complex64 != complex128",
+        "PyTorch's tangents of other dtypes",
+    ),
+    (
+        r"layer_norm(.|\n)*(pushed|columns)\((.|\n)*(pushed|columns)\(",
+        r"float",
+        "PyTorch's second tangents of layer norm, which do not vanish where all elements move alike",
+    ),
     (r"addbmm" + T, r"nan", "PyTorch multiplies tangents that are zero"),
     (
         r"\b(sgn|sign)_?\(" + D,
@@ -250,6 +281,7 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r"float(32|64)\)",
         "PyTorch's norms of the narrower of two dtypes are rounded to it",
     ),
+    (r"_unsafe_view", r"storage_offset", "a copy, where PyTorch gives a view that must not be written"),
     (r"logcumsumexp" + D, r"nan", "sums of nothing, minus infinity, have no gradient"),
     (r"affine_grid_generator_backward", r"int", "grids of integers"),
 )
@@ -285,7 +317,9 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             return "which tensors are of inference mode"
         if "storage that is not resizable" in str(ours) and any("_window(" in t for t in relevant(lines)):
             return "PyTorch's windows lie in memory for one element more"
-        if re.search(r"batched(_last)?\(.*\(f", lines[-1]) and re.search(
+        if "nference tensor" in str(ours) and re.search(r"\.(detach\(\)|data)\.", lines[-1]):
+            return "writes to tensors of inference mode, which PyTorch lets pass where they go through detach"
+        if re.search(r"batched(_last)?\((.*\()?f", lines[-1]) and re.search(
             r"not implemented for '|Expected object of scalar type", str(ours)
         ):
             return "dtypes that are refused inside vmap too, where PyTorch has other kernels"
@@ -304,6 +338,10 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             return "tangents that PyTorch writes in place, and gives as expanded ones"
         if "Can't detach views in-place" in str(theirs) and any("(f" in t for t in relevant(lines)):
             return "results of transforms that are views"
+        if "Can't detach views in-place" in str(theirs) and re.search(
+            r"_pool1d|tensordot|repeat_interleave|\bcov\(|inner", "\n".join(relevant(lines))
+        ):
+            return "results that are views inside PyTorch's composed calls"
         if nested and re.search(
             r"Expected self.dtype to be equal to src.dtype|argument alpha must not be|34359738\d+|must match the existing size|must match the size of tensor|doesn't match the broadcast shape",
             str(theirs),

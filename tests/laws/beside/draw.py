@@ -211,6 +211,11 @@ class Drawn:
             name, inner = self.name(), self.rng.choice(ANY + BETWEEN).format(x=x, y=self._tensor())
             self.pair.run(f"with {self.rng.choice(CONTEXTS)}:\n    {name} = {inner}", name)
 
+    def loosen(self, slack: float) -> None:
+        """Let what is derived be rounded so many times as often."""
+        inexact = any("hardsigmoid" in line for line in self.pair.lines)  # PyTorch's slope is a sixth of float32
+        self.pair.slack = max(self.pair.slack, MARGIN if inexact else slack)
+
     def nested(self) -> None:
         """One to three transforms around a call, of one of its tensors."""
         calls = self._operator()
@@ -222,8 +227,9 @@ class Drawn:
         of, texts[at] = texts[at], "v"
         form = self.rng.choice([f for f in forms_of(call, self.pair.torch) if f not in ("out", "inplace")])
         text = text_of(call, form, texts) or text_of(call, "aten", texts)
-        function, name, self.pair.slack = f"f{self.count}", self.name(), max(self.pair.slack, 8.0)
+        function, name = f"f{self.count}", self.name()
         self.pair.run(f"{function} = lambda v: first({text})")
+        self.loosen(8.0)
         for _ in range(self.rng.choice((1, 1, 2, 2, 3))):
             function = f"{self.rng.choice(NESTED)}({function})"
         self.pair.run(f"{name} = {function}({of})", name, derived=True)
@@ -235,9 +241,8 @@ class Drawn:
         leaves = [h.text for h in held if h.ours.requires_grad and h.ours.is_leaf]
         if not roots or not leaves:
             return
-        root, self.pair.slack = rng.choice(roots).text, max(self.pair.slack, 8.0)
-        if any("hardsigmoid" in line for line in self.pair.lines):  # PyTorch's slope is a sixth of float32
-            self.pair.slack = MARGIN
+        root = rng.choice(roots).text
+        self.loosen(8.0)
         if rng.random() < 0.4:
             self.pair.run(f"total({root}).backward({rng.choice(('', '', 'retain_graph=True', 'create_graph=True'))})")
             return
@@ -253,7 +258,8 @@ class Drawn:
                 if h.text.startswith(f"{name}[") and h.ours.requires_grad and h.theirs.requires_grad
             ]
             if grads:
-                second, self.pair.slack = self.name(), max(self.pair.slack, 1e3)
+                second = self.name()
+                self.loosen(1e3)
                 self.pair.run(
                     f"{second} = torch.autograd.grad(total([{', '.join(grads)}]), [{asked}], allow_unused=True)",
                     second,

@@ -15,6 +15,7 @@ from tests.laws.beside import look
 from tests.laws.beside.choices import answered
 from tests.laws.beside.namespace import namespace
 
+WRITES = re.compile(r"out=|backward|autograd\.grad|[a-z]_(\.\w+)?\(")
 MARGIN = 1e6  # roundings that results of ill-conditioned calls may differ by, in units of those of others
 
 
@@ -84,14 +85,17 @@ class Pair:
             raise Different(f"raised {ours!r} and {theirs!r}")
         if ours is not None:
             self.errors.append(f"{type(ours).__name__}: {ours}")
-            if (
-                "out=" in line or "backward" in line or "autograd.grad" in line
-            ):  # what was done before the error is each library's own
+            if WRITES.search(self._text_of(line)):  # what was done before the error is each library's own
                 raise Ended
         elif bound:
             self._bind(bound, self.ours[bound], self.theirs[bound])
         self.compare(numbers)
         return ours is None
+
+    def _text_of(self, line: str) -> str:
+        """A statement with the functions that it calls."""
+        called = re.findall(r"\(f(\d+)\)", line)
+        return "\n".join([line, *[t for t in self.lines if any(t.startswith(f"f{n} = ") for n in called)]])
 
     def _execute(self, code, torch, names: dict, seed: int | None) -> Exception | None:
         if seed is not None:

@@ -164,3 +164,11 @@ def test_third_derivatives_of_exponential_units_are_zero_where_they_are_lines(na
     for _ in range(3):
         (value,) = torch.autograd.grad(value.sum(), x, create_graph=True)
     assert value[:3].tolist() == [0, 0, 0] and value[3] > 0.3
+
+
+def test_second_derivatives_of_softplus_keep_nan_of_gradients() -> None:
+    x = torch.tensor([50.0, 50.0, 1.0], dtype=torch.float64, requires_grad=True)
+    g = torch.tensor([float("nan"), 1.0, 1.0], dtype=torch.float64)
+    slope = torch.ops.aten.softplus_backward(g, x, 1.0, 20.0)
+    (second,) = torch.autograd.grad(slope.sum(), x)
+    assert second.isnan().tolist() == [True, False, False] and second[1] == 0 and second[2] > 0.19
