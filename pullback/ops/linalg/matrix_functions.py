@@ -110,7 +110,6 @@ linalg_cross = operator(
         "other": lambda g, self, dim: linalg_cross(*_spread(g, conj(self)), dim=dim),
     },
     vmap=_cross_vmap,
-    autocast_cpu="kept",
     cost="compute",
 )
 
