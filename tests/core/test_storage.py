@@ -47,3 +47,9 @@ def test_windows_outside_the_storage_are_refused() -> None:
         t.as_strided((3, 3), (3, 1))
     with pytest.raises(RuntimeError):
         t.as_strided((2,), (-1,))
+
+
+def test_tensors_of_pairs_of_halves_are_resized_from_nothing() -> None:
+    empty = torch.zeros(0, dtype=torch.complex32)
+    assert torch.complex(torch.ones(2).half(), torch.ones(2).half(), out=empty).tolist() == [1 + 1j, 1 + 1j]
+    assert torch.zeros(0, dtype=torch.complex32).resize_(2, 0).stride() == (1, 1)

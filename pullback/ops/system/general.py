@@ -20,6 +20,7 @@ from . import overrides
 from .dispatch import begins_on_device, dispatch
 from .inplace import (
     OVERLAP,
+    bad_shape,
     check_cast,
     check_inference_write,
     check_overlap,
@@ -110,6 +111,8 @@ def write_out(op: Operator, args: tuple, out):
     copy = find("copy.default").inplace
     for o, r in zip(outs, results, strict=True):
         if o._array.shape != r._array.shape:
+            if op.family.reads_as_it_writes and any(t is o for t in op.tensors(args)):  # as the operator in place
+                raise RuntimeError(bad_shape(o._array.shape, r._array.shape))
             resize_output(o, r._array.shape, stride_of(r))
         check_overlap(o)
         if ambient.mode & modes.CAPTURE:

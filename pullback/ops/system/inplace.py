@@ -294,11 +294,11 @@ def check_result(op: Operator, target: Tensor, result: Tensor) -> None:
     shape = target._array.shape
     if result._array.shape != shape:
         own = op.inplace_of.declared.inplace_words if op.inplace_of is not None else None
-        raise RuntimeError((own or _no_fit)(shape, result._array.shape))
+        raise RuntimeError((own or bad_shape)(shape, result._array.shape))
     check_cast(result.dtype, target.dtype)
 
 
-def _no_fit(shape: tuple, result: tuple) -> str:
+def bad_shape(shape: tuple, result: tuple) -> str:
     return f"output with shape {list(shape)} doesn't match the broadcast shape {list(result)}"
 
 

@@ -181,3 +181,12 @@ def test_the_slope_of_addcdiv_is_rounded_once() -> None:
     tensor = torch.ones(1, requires_grad=True, dtype=torch.float64)
     (slope,) = torch.autograd.grad(torch.addcdiv(x, tensor, y, value=0.4).sum(), tensor)
     assert slope.tolist() == [0.498046875]
+
+
+@pytest.mark.parametrize("name", ["add", "hypot", "where"])
+def test_out_that_is_an_argument_keeps_its_shape(name) -> None:
+    x, y = torch.ones(3), torch.ones(2, 3)
+    given = (y > 0, x, y) if name == "where" else (x, y)
+    with pytest.raises(RuntimeError, match=r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"):
+        getattr(torch, name)(*given, out=x)
+    assert x.shape == (3,) and getattr(torch, name)(*given, out=torch.empty(0)).shape == (2, 3)
