@@ -21,7 +21,7 @@ from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
 from ..system.concrete import concrete
 from ..system.dispatch import dispatch
-from ..system.operator import Spec, export
+from ..system.operator import LINEAR, Spec, export
 from ..system.overloads import overloaded
 from ..system.pieces import by_pieces
 from ..system.precision import wide
@@ -62,6 +62,7 @@ mean_dim = reduction(
     vjp=lambda g, self_shape, dim, keepdim: (
         restore_dims(g, self_shape, dim, keepdim).expand(self_shape) / max(count_of(self_shape, dim), 1)
     ),
+    jvp=LINEAR,
     **HIDDEN,
 )
 
@@ -71,6 +72,7 @@ mean_all = reduction(
     kernel=mean_kernel,
     check=_check_mean,
     vjp=lambda g, self_shape: g.expand(self_shape) / max(math.prod(self_shape), 1),
+    jvp=LINEAR,
     vmap=whole(lambda t, dtype: mean_dim(t, (1,), False, dtype=dtype)),
     **HIDDEN,
 )

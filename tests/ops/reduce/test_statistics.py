@@ -111,3 +111,10 @@ def test_a_histogram_says_that_it_has_no_gradient() -> None:
 def test_cov_without_degrees_of_freedom_is_positive_infinity():
     with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
         assert torch.cov(torch.tensor([[1.0, 2.0, 4.0]]), correction=4).item() == float("inf")
+
+
+def test_the_tangent_of_the_mean_of_nothing_is_nan() -> None:
+    x = torch.zeros(0, 2)
+    assert torch.func.jvp(torch.mean, (x,), (x,))[1].isnan().all()
+    assert torch.func.jvp(lambda v: v.mean(0), (x,), (x,))[1].isnan().tolist() == [True, True]
+    assert torch.func.jvp(torch.mean, (torch.ones(4),), (torch.arange(4.0),))[1].item() == 1.5
