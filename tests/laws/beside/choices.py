@@ -76,7 +76,7 @@ ANSWERED: dict[str, str] = {
     ),
     r"expected Tensor as element|missing 1 required positional": "forms of calls that PyTorch's parser does not take",
     r"aten::\w+\(\) Expected a value of type 'Tensor'": "numbers in the place of tensors, in calls of torch.ops",
-    r"contiguous|mixed dtype|last dimension with stride 1|[Ee]xpected (scalar type|dtype)|doesn't support tensors of type|but found: |must have the same dtype|can't be cast|data type in FP32": (
+    r"contiguous|mixed dtype|last dimension with stride 1|[Ee]xpected (scalar type|dtype)|doesn't support tensors of type|but found: |must have the same (dtype|scalar type)|can't be cast|data type in FP32": (
         "layouts and dtypes that single kernels of PyTorch do not take"
     ),
 }
@@ -264,6 +264,11 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r"float",
         "PyTorch's second tangents of layer norm, which do not vanish where all elements move alike",
     ),
+    (
+        r"'b?float16'(.|\n)*\b(var|std|logsumexp)\(.*out=",
+        r"float(32|64)\)",
+        "results of half precision are rounded to it before they go to a wider out=",
+    ),
     (r"addbmm" + T, r"nan", "PyTorch multiplies tangents that are zero"),
     (
         r"\b(sgn|sign)_?\(" + D,
@@ -338,6 +343,12 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             return "tangents that PyTorch writes in place, and gives as expanded ones"
         if "Can't detach views in-place" in str(theirs) and any("(f" in t for t in relevant(lines)):
             return "results of transforms that are views"
+        if "some elements of the input tensor and the written-to" in str(theirs) and re.search(
+            r"out=|unsqueeze|\[None\]|expand|broadcast_to|atleast", "\n".join(relevant(lines))
+        ):
+            return (
+                "writes of elements with themselves in other dimensions, and out= over arguments, which is written last"
+            )
         if "Can't detach views in-place" in str(theirs) and re.search(
             r"_pool1d|tensordot|repeat_interleave|\bcov\(|inner", "\n".join(relevant(lines))
         ):
@@ -348,7 +359,10 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
         ):
             return "examples that PyTorch's vmap does not batch"
         if "modified by an inplace" in str(theirs) and any(
-            re.search("vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin", line) for line in lines
+            re.search(
+                "fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin", line
+            )
+            for line in lines
         ):
             return "what an operator keeps for its gradient"
         if "cannot be converted to type" in str(theirs) and re.fullmatch(
@@ -369,7 +383,16 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
     return None
 
 
+def _is_rounded_narrowly(text: str, words: str) -> bool:
+    """Whether one number of double precision differs as sums of narrower ones do, which the program has."""
+    found = re.fullmatch(r".*\((?:float64|complex128)\): array\((\S+)\) != array\((\S+)\)", words)
+    narrow = re.search("'(float32|complex64)'", text) and re.search(D, text)
+    return bool(found and narrow) and abs(float(found[1]) - float(found[2])) <= 1e-6 * max(1, abs(float(found[1])))
+
+
 def chosen(lines: list[str], words: str) -> str | None:
     """Why numbers or facts may differ, or None."""
     text = "\n".join(relevant(lines))
+    if _is_rounded_narrowly(text, words):
+        return "gradients of tensors without dimensions are sums in the precision of those with dimensions"
     return next((why for program, seen, why in DIFFERENT if re.search(program, text) and re.search(seen, words)), None)
