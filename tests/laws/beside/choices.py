@@ -142,7 +142,7 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     ),
     (r"solve(.|\n)*pushed\(", r"complex", "PyTorch's tangents of complex solutions"),
     (
-        r"solve(.|\n)*((rows|slope|pulled)\((.|\n)*(pushed|columns)\(|(pushed|columns)\((.|\n)*grad\()",
+        r"solve(.|\n)*((rows|slope|pulled)\((.|\n)*(pushed|columns)\(|(pushed|columns)\((.|\n)*(grad|pushed|columns)\()",
         r".",
         "PyTorch's second derivatives of solutions by forward mode",
     ),
