@@ -277,7 +277,7 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"(x\d+)\.data\.(.|\n)*(grad|backward)\(",
-        r"",
+        r"\((bfloat|float|complex)\d+\): ",
         "what an operator keeps for its gradient, arguments or results, where .data is written unseen",
     ),
     (r"'expanded'(.|\n)*corrcoef", r"nan", "the correlation of equal numbers is zero by zero, or what roundings leave"),
