@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from ..core import dtype as dtypes
+from ..core.modes import is_grad_enabled
 from ..core.tensor import Tensor
+from ..ops.layout.nested.construct import as_nested_tensor
+from ..ops.system.operator import public
 from . import functional as F
 from . import init
 from .lazy import empty
@@ -89,6 +93,8 @@ class MultiheadAttention(Module):
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        if query.is_nested or key.is_nested or value.is_nested:
+            return self._of_nested(query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights)
         swap = self.batch_first and query.dim() == 3
         if swap:
             query, key, value = self._time_first(query, key, value)
@@ -101,6 +107,48 @@ class MultiheadAttention(Module):
             average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
         return (out.transpose(1, 0) if swap else out), weights
+
+    def _of_nested(
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask, need_weights: bool, attn_mask,
+        average_attn_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        """Self-attention of components of different lengths: padded, with the padding masked, and cut again."""
+        reason = self._why_not_nested(query, key, value, key_padding_mask is not None or attn_mask is not None)
+        if reason is not None:
+            raise AssertionError(
+                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was not hit "
+                f"because {reason}"
+            )
+        lengths = [len(t) for t in query.unbind()]
+        padded = query.to_padded_tensor(0.0)
+        ends = padded.new_tensor(lengths, dtype=dtypes.int64)
+        padding = public("torch", "arange")(padded.shape[1], device=padded.device) >= ends[:, None]
+        out, weights = self.forward(padded, padded, padded, padding, need_weights, None, average_attn_weights)
+        if weights is not None:
+            rows = padding[:, None] if weights.dim() == 4 else padding
+            weights = weights.masked_fill(rows[..., None], 0.0)
+        return as_nested_tensor(
+            [t[:n] for t, n in zip(out.unbind(), lengths, strict=True)], layout=query.layout
+        ), weights
+
+    def _why_not_nested(self, query: Tensor, key: Tensor, value: Tensor, masked: bool) -> str | None:
+        """What keeps nested tensors out, in PyTorch's words; None where nothing does."""
+        parameters = [p for p in self.parameters() if p.requires_grad]
+        reasons = {
+            "non-self attention was used (query, key, and value are not the same Tensor)": query is not key
+            or key is not value,
+            "training is enabled": self.training,
+            "self.num_heads is not even": self.num_heads % 2,
+            "batch_first was not True": not self.batch_first,
+            "self.bias_k was not None": self.bias_k is not None,
+            "add_zero_attn was enabled": self.add_zero_attn,
+            "_qkv_same_embed_dim was not True": not self._qkv_same_embed_dim,
+            "masks are not supported with NestedTensor input, whose lengths say what is padding": masked,
+            "grad is enabled and at least one of query or the input/output projection weights or biases requires_grad": (
+                is_grad_enabled() and (query.requires_grad or bool(parameters))
+            ),
+        }
+        return next((reason for reason, holds in reasons.items() if holds), None)
 
     @staticmethod
     def _time_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

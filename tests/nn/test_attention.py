@@ -82,3 +82,30 @@ def test_masks_are_combined():
 def test_a_batch_of_none():
     layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
     assert layer(torch.zeros(0, 3, 4)).shape == (0, 3, 4)
+
+
+def test_components_of_different_lengths_attend_to_themselves():
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    parts = [torch.randn(3, 4), torch.randn(2, 4)]
+    nested = torch.nested.nested_tensor(parts)
+    with torch.no_grad():
+        out, weights = attention(nested, nested, nested)
+        for part, whole in zip(parts, out.unbind(), strict=True):
+            torch.testing.assert_close(whole, attention(part[None], part[None], part[None])[0][0])
+        assert out.is_nested and weights.shape == (2, 3, 3) and not weights[1, 2].any() and not weights[1, :, 2].any()
+        assert attention(nested, nested, nested, need_weights=False)[1] is None
+        assert torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()(nested).is_nested
+
+
+def test_nested_tensors_that_attention_does_not_take():
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    nested = torch.nested.nested_tensor([torch.randn(3, 4), torch.randn(2, 4)])
+    with pytest.raises(AssertionError, match="grad is enabled and .* or biases requires_grad"):
+        attention(nested, nested, nested)
+    with torch.no_grad():
+        with pytest.raises(AssertionError, match="non-self attention was used"):
+            attention(nested, nested.clone(), nested)
+        with pytest.raises(AssertionError, match="masks are not supported with NestedTensor"):
+            attention(nested, nested, nested, attn_mask=torch.zeros(3, 3, dtype=torch.bool))
+        with pytest.raises(AssertionError, match="training is enabled"):
+            attention.train()(nested, nested, nested)
