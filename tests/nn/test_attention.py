@@ -109,3 +109,22 @@ def test_nested_tensors_that_attention_does_not_take():
             attention(nested, nested, nested, attn_mask=torch.zeros(3, 3, dtype=torch.bool))
         with pytest.raises(AssertionError, match="training is enabled"):
             attention.train()(nested, nested, nested)
+
+
+def test_attention_in_one_call_takes_three_kinds_of_masks():
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    x, padding = torch.randn(2, 3, 4), torch.tensor([[False, False, True], [False, True, True]])
+    pairs = torch.ones(3, 3).triu(1).bool()
+    weights = (attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.weight, attention.out_proj.bias)
+
+    def call(*mask):
+        return torch._native_multi_head_attention(x, x, x, 4, 2, *weights, *mask)
+
+    torch.testing.assert_close(call(), attention(x, x, x))
+    torch.testing.assert_close(call(padding, True, True, 1), attention(x, x, x, padding))
+    torch.testing.assert_close(call(pairs, True, True, 0), attention(x, x, x, attn_mask=pairs))
+    each = pairs.expand(2, 2, 3, 3)
+    torch.testing.assert_close(call(each, True, True, 2), attention(x, x, x, attn_mask=each.flatten(0, 1)))
+    assert call(None, False)[1] is None
+    with pytest.raises(RuntimeError, match="Mask Type should be defined"):
+        call(pairs)

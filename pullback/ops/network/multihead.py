@@ -12,6 +12,7 @@ import warnings
 from ...core import dtype as dtypes
 from ...core.symbolic import sym_sqrt
 from ...core.tensor import Tensor
+from ..family.base import composite
 from ..linalg.contraction import linear
 from ..system.calls import front
 from ..system.operator import public
@@ -249,3 +250,34 @@ def multi_head_attention_forward(
     if batched:
         return out, weights
     return out.squeeze(1), None if weights is None else weights.squeeze(0)
+
+
+# ---- in one call
+@composite(
+    "_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, "
+    "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, "
+    "bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
+    method=False,
+    out=False,
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+)
+def native_multi_head_attention(
+    query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, need_weights,
+    average_attn_weights, mask_type,
+):  # fmt: skip
+    """Self-attention of (batch, length, size) in one call; `mask_type` says what is masked: 0 pairs, 1 padding, 2 pairs of each head."""
+    if mask is not None and mask_type not in (0, 1, 2):
+        raise RuntimeError(
+            f"Mask Type should be defined: 0 (length, length), 1 (batch, length) or 2 (batch, heads, length, length), but got {mask_type}"
+        )
+    x = query.transpose(0, 1)
+    k = x if key is query else key.transpose(0, 1)
+    v = k if value is key else value.transpose(0, 1)
+    pairs = None if mask is None or mask_type == 1 else mask if mask_type == 0 else mask.flatten(0, 1)
+    out, weights = multi_head_attention_forward(
+        x, k, v, embed_dim, num_head, qkv_weight, qkv_bias, None, None, False, 0.0, proj_weight, proj_bias, training=False,
+        key_padding_mask=mask if mask_type == 1 else None, attn_mask=pairs, need_weights=need_weights,
+        average_attn_weights=average_attn_weights,
+    )  # fmt: skip
+    return out.transpose(0, 1), weights

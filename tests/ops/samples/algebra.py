@@ -12,6 +12,7 @@ def _contractions(m: Make) -> dict:
         "mm": [call(m(2, 3), m(3, 4)), call(m(2, 0), m(0, 3))], "bmm": [call(m(2, 3, 4), m(2, 4, 2))],
         "addmm": [call(m(2, 4), m(2, 3), m(3, 4)), call(m(4), m(2, 3), m(3, 4), beta=2, alpha=0.5), call(m(2, 4), m(2, 3), m(3, 4), beta=0), call(m(4), m(2, 3), m(3, 4), alpha=0.5), call(m(4), m(2, 3), m(3, 4), beta=2, alpha=2)],
         "_addmm_activation": [call(m(2, 4), m(2, 3), m(3, 4)), call(m(4), m(2, 3), m(3, 4), beta=2, alpha=0.5, use_gelu=True)],
+        "_native_multi_head_attention": [call(m(2, 3, 4), m(2, 3, 4), m(2, 3, 4), 4, 2, m(12, 4), m(12), m(4, 4), m(4)), call(m(2, 3, 4), m(2, 3, 4), m(2, 3, 4), 4, 2, m(12, 4), m(12), m(4, 4), m(4), average_attn_weights=False)],
         "baddbmm": [call(m(2, 3, 2), m(2, 3, 4), m(2, 4, 2), beta=2, alpha=3), call(m(1, 2), m(2, 3, 4), m(2, 4, 2))],
         "addbmm": [call(m(3, 2), m(2, 3, 4), m(2, 4, 2), beta=2, alpha=3)],
         "mv": [call(m(2, 3), m(3))], "addmv": [call(m(2), m(2, 3), m(3), beta=2, alpha=3), call(m(), m(2, 3), m(3))],
