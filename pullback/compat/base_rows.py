@@ -164,6 +164,9 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._C._nn": {
         "*": "pullback.compat.network_names",
         "gelu_": "pullback.compat.private_names:gelu_",
+        "flatten_dense_tensors": "pullback.nn.utils.convert_parameters:flatten_dense",
+        "unflatten_dense_tensors": "pullback.nn.utils.convert_parameters:unflatten_dense",
+        "pad_sequence": "pullback.nn.utils.rnn:pad_sequence",
         "_parse_to": "pullback.nn.module_conversion:_parse_to",
     },
     "torch.serialization": {

@@ -85,7 +85,10 @@ def resolve_name(f) -> str | None:
     for space, table in exports.items():
         for name, function in table.items():
             if function is f:
-                return f"torch.{name}" if space == "torch" else f"torch.{space}.{name}"
+                home = (
+                    "torch" if space == "torch" else f"torch._C.{space}" if space.startswith("_") else f"torch.{space}"
+                )
+                return f"{home}.{name}"
     return None
 
 
