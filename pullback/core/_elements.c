@@ -51,6 +51,7 @@
 #define WHOLE 32   /* loops get multiples of this many: no element is computed by the scalar rest of a loop, which may round otherwise */
 #define QUIET 16384 /* elements that are worth a thread */
 #define SHARED (1 << 17) /* elements of a ufunc's call that threads share, as in core.arrays */
+#define FEW 8 /* rows for each thread, fewer of which are cut into pieces */
 #define PIECE 4096 /* of which a thread gets a multiple, so that only the end of the arrays is none of WHOLE */
 
 typedef void (*Loop)(i64, char *const *);
@@ -285,6 +286,8 @@ typedef struct {
     const Kernel *kernel;
     int nd;
     Py_ssize_t shape[MOST_DIMS], steps[MOST_OPERANDS][MOST_DIMS];
+    Py_ssize_t piece; /* of a row, which threads take apart where there are few rows */
+    long pieces;
     char *at[MOST_OPERANDS];
 } Spread;
 
@@ -303,13 +306,13 @@ static void spread_row(const Kernel *k, char **at, const Py_ssize_t *steps, cons
     k->loop(WHOLE, at);
 }
 
-/* rows `first` to `last`, counted over all dimensions but the last */
+/* pieces `first` to `last` of rows, which are counted over all dimensions but the last */
 static void spread_part(long first, long last, void *const *arguments) {
     const Spread *s = arguments[0];
     int operands = s->kernel->arrays + s->kernel->results, inside = s->nd - 1;
     Py_ssize_t place[MOST_DIMS], steps[MOST_OPERANDS];
     char *at[MOST_OPERANDS];
-    long left = first;
+    long left = first / s->pieces, piece = first % s->pieces;
     memcpy(at, s->at, sizeof at);
     for (int o = 0; o < operands; o++)
         steps[o] = s->steps[o][inside];
@@ -318,10 +321,15 @@ static void spread_part(long first, long last, void *const *arguments) {
         for (int o = 0; o < operands; o++)
             at[o] += place[d] * s->steps[o][d];
     }
-    for (long row = first; row < last; row++) {
+    for (long k = first; k < last; k++) {
         char *given[MOST_OPERANDS];
-        memcpy(given, at, sizeof given);
-        spread_row(s->kernel, given, steps, &s->shape[inside]);
+        Py_ssize_t begin = piece * s->piece, rest = s->shape[inside] - begin, n = rest < s->piece ? rest : s->piece;
+        for (int o = 0; o < operands; o++)
+            given[o] = at[o] + begin * steps[o];
+        spread_row(s->kernel, given, steps, &n);
+        if (++piece < s->pieces)
+            continue;
+        piece = 0;
         for (int d = inside - 1; d >= 0; d--) {
             int ends = ++place[d] == s->shape[d];
             for (int o = 0; o < operands; o++)
@@ -369,7 +377,7 @@ static PyObject *py_over_rows(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "sO!l", &name, &PyTuple_Type, &given, &threads))
         return NULL;
     Py_buffer views[MOST_OPERANDS];
-    Spread s = {NULL, 0, {0}, {{0}}, {NULL}};
+    Spread s = {0};
     int held = 0, operands = (int)PyTuple_GET_SIZE(given), fits = operands > 1 && operands <= MOST_OPERANDS;
     for (; fits && held < operands; held++) {
         int flags = PyBUF_STRIDES | PyBUF_FORMAT | (held == operands - 1 ? PyBUF_WRITABLE : 0);
@@ -397,13 +405,16 @@ static PyObject *py_over_rows(PyObject *self, PyObject *args) {
         join_dims(&s, operands);
         for (int d = 0; d < s.nd - 1; d++)
             rows *= (long)s.shape[d];
-        long grain = QUIET / (long)s.shape[s.nd - 1];
+        Py_ssize_t length = s.shape[s.nd - 1];
+        s.piece = rows >= FEW * threads || length < 2 * PIECE ? length : PIECE;
+        s.pieces = (long)((length + s.piece - 1) / s.piece);
+        long grain = QUIET / (long)s.piece;
         void *const arguments[] = {&s};
         PyThreadState *state = PyEval_SaveThread();
         if (pool && threads > 1)
-            pool(spread_part, 0, rows, grain > 1 ? grain : 1, arguments, threads);
+            pool(spread_part, 0, rows * s.pieces, grain > 1 ? grain : 1, arguments, threads);
         else
-            spread_part(0, rows, arguments);
+            spread_part(0, rows * s.pieces, arguments);
         PyEval_RestoreThread(state);
     }
     while (held--)

@@ -6,11 +6,14 @@ the floating-point numbers. Always holds: one thread and three give the same bit
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
 import pullback as torch
 from pullback.core import elements, small
+from pullback.core.threads import native_pool
 from tests.ops.test_small import DTYPES, compare, numbers, operator_of
 
 if not small.table:
@@ -220,6 +223,8 @@ LAYOUTS = {  # (shape, what is done to two arrays of it)
     "turned": ((350, 401), lambda x, y: (x.T, y.T[:, ::1])), "one turned": ((400, 400), lambda x, y: (x, y.T)), "steps": ((401, 700), lambda x, y: (x[:, ::2], y[:, 1::2])),
     "short rows": ((30_000, 5), lambda x, y: (x, y[0])), "three": ((20, 30, 300), lambda x, y: (x, y[:1, :, :1])), "a number": ((401, 700), lambda x, y: (x[:, ::2], y[0, 0].reshape(()))),
     "few": ((5, 7), lambda x, y: (x[:, 1:], y[:, :1])), "outer": ((400, 400), lambda x, y: (x[0], y[:, :1])),
+    "one number everywhere": ((401, 337), lambda x, y: (np.broadcast_to(x[0, 0], x.shape), y)), "long rows": ((3, 50_021), lambda x, y: (x, y[:, :1])),
+    "every second": ((1, 90_001), lambda x, y: (x[:, ::2], y[:, 1::2][:, :1])),
 }  # fmt: skip
 
 
@@ -237,6 +242,33 @@ def test_rows_of_arrays_that_broadcast_or_lie_apart(layout: str, name: str, dtyp
     out = np.full(expected.shape, 7, dtype)
     assert elements.over_rows(f"rows:{name}", x, y, out)
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("few", "short rows", "outer", "three")])
+def test_the_rows_of_large_arrays_are_shared_by_threads_though_they_be_one(layout: str, threads):
+    """A gradient that is one number everywhere, say: arrays that are gone through in equal steps are one row."""
+    threads(3)
+    shape, arrange = LAYOUTS[layout]
+    x, y = arrange(*np.random.default_rng(0).standard_normal((2, *shape)).astype(np.float32))
+    seen = []
+
+    @ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_long
+    )
+    def pool(body, begin, end, grain, given, count):
+        seen.append((end - begin) // grain)
+        run = ctypes.CFUNCTYPE(None, ctypes.c_long, ctypes.c_long, ctypes.c_void_p)(body)
+        for first in reversed(range(begin, end, grain)):
+            run(first, min(first + grain, end), given)
+
+    out = np.full(np.broadcast_shapes(x.shape, y.shape), 7, np.float32)
+    elements._elements.use_pool(ctypes.cast(pool, ctypes.c_void_p).value)
+    try:
+        assert elements.over_rows("rows:multiply", x, y, out)
+    finally:
+        elements._elements.use_pool(native_pool())
+    np.testing.assert_array_equal(out, x * y)
+    assert len(seen) == 1 and seen[0] >= 2
 
 
 def test_arrays_that_no_loop_takes():
