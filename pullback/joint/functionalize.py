@@ -16,7 +16,7 @@ import weakref
 from contextlib import contextmanager
 
 from ..capture.higher_order.consistency import refusal
-from ..capture.trace.graph_trace import mark, marks_of
+from ..capture.trace.graph_trace import NO_STORAGE, GraphTrace, mark, marks_of
 from ..capture.trace.subclasses import taken_by_wrappers
 from ..core import modes, tree
 from ..core.geometry import contiguous_strides, is_dense, may_overlap
@@ -219,9 +219,12 @@ class Functionalization(TorchDispatchMode):
 
         def pure(*operands):
             inner = Functionalization()
+            given = [t for t in operands if isinstance(t, Tensor)]
+            arrays = [t._array for t in given]
             with inner:
                 out = f(*operands)
-            given = [t for t in operands if isinstance(t, Tensor)]
+            if any(t._array is not array for t, array in zip(given, arrays, strict=True)):  # another memory or shape
+                raise refusal(operator, f"{label} might be modifying the input!")
             if any((state := inner.state(t)) is not None and state.writes for t in given):
                 raise refusal(operator, f"{label} might be modifying the input!")
             results = [t for t in tree.tree_leaves(out) if isinstance(t, Tensor)]
@@ -321,16 +324,32 @@ class Functionalization(TorchDispatchMode):
 
     def set_memory(self, target: Tensor, source: Tensor) -> None:
         """A tensor takes over another's memory: from now on it is an alias of it."""
-        if any(target is t for t in self.fixed):
-            if not any(target is t for t in self.movable):
-                raise RuntimeError(
-                    "set_() or an assignment to .data gives a part of an input of a compiled function other memory, which a graph "
-                    "cannot do"
-                )
-            before = self.left_behind(target)
+        fixed = any(target is t for t in self.fixed)
+        if fixed and not any(target is t for t in self.movable):
+            raise RuntimeError(
+                "set_() or an assignment to .data gives a part of an input of a compiled function other memory, which a graph "
+                "cannot do"
+            )
+        before = self.left_behind(target)
+        if fixed:
             self.moved.setdefault(id(target), (target, before))
         self.begin(source)  # so that the target is read through its chain
         self.link(target, Chain(source, find("alias.default"), (), None))
+
+    def set_storage(self, target: Tensor, storage: Storage, shape: tuple, stride: tuple, offset: int) -> None:
+        """A tensor takes over memory that is named by its storage: a view of a tensor that lies there."""
+        known = [
+            *self.fixed,
+            *(c.parent for c in self.chains),
+            *(m.__dict__["written"][self].root for m in self.memories),
+        ]
+        source = next((t for t in known if t._memory is storage and t.dtype is target.dtype), None)
+        if source is not None:
+            with self.stepped_aside():
+                view = self.view(as_strided, (source, shape, stride, offset))
+            self.set_memory(target, view)
+        elif any(isinstance(m, GraphTrace) for m in ambient.dispatch_modes):
+            raise NotImplementedError(NO_STORAGE)
 
     def left_behind(self, target: Tensor) -> Tensor:
         """Another tensor where one lies, of which its views are views from now on."""

@@ -3,6 +3,7 @@
 import pytest
 
 import pullback as torch
+from pullback.capture.trace.make_fx import make_fx
 from pullback.joint.aot import aot_function
 
 
@@ -113,3 +114,68 @@ def test_inputs_that_share_memory_keep_it():
     x = torch.ones(4)
     with pytest.raises(NotImplementedError, match="shares its memory"):
         aot_function(f, lambda gm, _: gm)(x[:2], x[:2])
+
+
+def storage_of_an_input(x):
+    y = torch.ones(4)
+    y.set_(x.storage())
+    y.add_(1)
+    z = torch.ones(2)
+    z.set_(x.storage(), 1, (2,), (2,))
+    return y * 1, x * 1, z + 1
+
+
+def nothing_left(x):
+    y = torch.ones(4)
+    y.set_()
+    return y.sum() + x
+
+
+def intermediate_with_views(x):
+    y = x * 2
+    z = y.view(2, 2)
+    y.data = x * 3
+    z.add_(1)
+    return y + 0, z + 0
+
+
+@pytest.mark.parametrize("f", [storage_of_an_input, nothing_left, intermediate_with_views])
+def test_other_tensors_take_memory(f):
+    given = [torch.arange(4.0) for _ in range(3)]
+    expected = f(given[0])
+    for compiled, x in zip((aot_function(f, lambda gm, _: gm), torch.func.functionalize(f)), given[1:], strict=True):
+        torch.testing.assert_close(compiled(x), expected)
+        torch.testing.assert_close(x, given[0])
+
+
+def test_memory_of_which_a_trace_knows_nothing():
+    def f(x):
+        x.set_(torch.zeros(4).storage())
+        return x + 1
+
+    for trace in (make_fx(f, tracing_mode="fake"), aot_function(f, lambda gm, _: gm)):
+        with pytest.raises(NotImplementedError, match="from a storage"):
+            trace(torch.ones(4))
+
+
+def test_a_traced_graph_gives_memory_away_too():
+    def f(x):
+        x.data = x * 2
+        return x + 1
+
+    gm = make_fx(f)(torch.ones(2))
+    x = torch.ones(2)
+    assert gm(x).tolist() == [3, 3] and x.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("change", [lambda a: a.set_(a * 2), lambda a: setattr(a, "data", a * 2), lambda a: a.t_()])
+def test_a_branch_gives_its_operands_no_memory(change):
+    def branch(a):
+        change(a)
+        return a + 1
+
+    def f(x):
+        return torch.cond(x.sum() > 0, branch, lambda a: a + 1, (x,))
+
+    with pytest.raises(Exception, match="modifying the input"):
+        aot_function(f, lambda gm, _: gm)(torch.ones(2, 2))

@@ -27,6 +27,7 @@ from ...core.symbolic import sym_not
 from ...core.tensor import FAKE, Tensor, stride_of
 from ...graph import Graph, Node, traceback
 from ...graph.lines import stack_behind
+from ...graph.node import has_side_effect
 from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator, find
@@ -66,6 +67,20 @@ def current_value(t: Tensor) -> Tensor:
         if mode not in ambient.dispatch_modes and not mode.active:
             return mode.value(t)
     return t
+
+
+# What a trace says of a storage: it knows tensors, and not which of them lie there.
+NO_STORAGE = (
+    "set_() from a storage, where a graph is traced, of memory on which no input and no view lies: use set_() from the tensor that has "
+    "the storage"
+)
+
+
+@has_side_effect
+def take_memory(target: Tensor, source: Tensor) -> Tensor:
+    """`target.data = source`, as a call."""
+    target.data = source
+    return target
 
 
 class Composition:
@@ -377,8 +392,13 @@ class GraphTrace(TorchDispatchMode):
             )
 
     def set_memory(self, target: Tensor, source: Tensor) -> None:
-        """A tensor takes over another's memory: from now on it is that value."""
-        mark(target, self, self.node_of(source))
+        """A tensor takes over another's memory, when the graph runs too."""
+        node = self.create_node(take_memory, (self.node_of(target), self.node_of(source)), {}, "set_")
+        node.meta["val"] = self.snapshot(source)
+        mark(target, self, node)
+
+    def set_storage(self, target: Tensor, storage, shape: tuple, stride: tuple, offset: int) -> None:
+        raise NotImplementedError(NO_STORAGE)
 
     def resize(self, target: Tensor, shape: tuple, stride: tuple) -> None:
         raise NotImplementedError(

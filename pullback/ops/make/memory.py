@@ -9,7 +9,7 @@ from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above, extend
-from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
+from ...core.modes import CAPTURE, DISPATCH, ambient, is_grad_enabled, outside_transforms, whole_in_graphs
 from ...core.node import own_autograd
 from ...core.promotion import result_type
 from ...core.shared_memory import share
@@ -47,10 +47,11 @@ from .storages import TypedStorage
 
 
 def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
-    """Make this tensor read another tensor's or storage's memory."""
     if self.requires_grad and self.is_leaf and is_grad_enabled():
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     check_inference_write(self)
+    if source is None and ambient.mode & DISPATCH:
+        source = public("torch", "empty")(0, dtype=self.dtype, device=self.device)  # in the sight of what traces
     if source is None:
         fresh = (
             wrap_meta((0,), self.dtype)
@@ -84,6 +85,7 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
                 UntypedStorage.of(storage).resize_(need)
         stride = tuple(stride) if stride is not None else contiguous_strides(size)
         check_bounds(storage, size, stride, storage_offset, self.dtype.itemsize)
+        told_mode("set_storage", self, storage, size, stride, storage_offset)
         self._array, self._memory, self._offset = (
             window(storage, self.dtype, size, stride, storage_offset),
             storage,
@@ -95,7 +97,15 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     return self
 
 
-front("Tensor.set_")(whole_in_graphs(_set_))
+_set_in_graphs = whole_in_graphs(_set_)
+
+
+@front("Tensor.set_")
+def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
+    """Make this tensor read another tensor's or storage's memory."""
+    if ambient.mode & CAPTURE and source is not None and not isinstance(source, Tensor):
+        ambient.captures[-1].refuse("it gives a tensor the memory of a storage")
+    return _set_in_graphs(self, source, storage_offset, size, stride)
 
 
 @front("Tensor.resize_")
