@@ -10,6 +10,7 @@ from ....core import device as devices
 from ....core.arrays import library
 from ....core.geometry import wrap_dim
 from ....core.tensor import Tensor
+from ...system.dispatch import dispatch
 from ...system.operator import Operator
 from .convert import as_tensor, coo_to_compressed, to_coo, to_dense
 from .layouts import CompressedArray, is_compressed, is_coo, is_sparse, layout_name, wrap_coo, wrap_sparse
@@ -288,3 +289,18 @@ def reshape(op: Operator, self, *rest):
 def scatter_back(op: Operator, grad_output, input_sizes, *rest):
     """Gradients of selections: the sparse gradient is made dense, then put in its place."""
     return run_dense(op, to_dense(grad_output) if is_sparse(grad_output) else grad_output, input_sizes, *rest)
+
+
+@sparse_rule("view_as_complex", "view_as_real")
+def complex_view(op: Operator, self):
+    """Numbers as pairs or pairs as numbers: the pairs are the last dense dimension, and the memory is the same."""
+    if not is_coo(self):
+        raise not_implemented(op, (self,))
+    a = self._array
+    if op.name == "view_as_complex" and (not a.dense_dim or a.shape[-1] != 2):
+        raise RuntimeError(
+            f"view_as_complex_sparse is only supported for sparse tensors with the last dim == 2 and dense_dim > 0, "
+            f"but got size {list(a.shape)} with {a.dense_dim} dense dimensions"
+        )
+    shape = a.shape[:-1] if op.name == "view_as_complex" else (*a.shape, 2)
+    return wrap_coo(a.indices, dispatch(op, (a.values,)), shape, a.coalesced)

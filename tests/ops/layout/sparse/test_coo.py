@@ -212,3 +212,17 @@ def test_one_element_has_no_double():
 
     assert made([]).is_coalesced() and made([1]).is_coalesced() and not made([0, 1]).is_coalesced()
     assert made([0, 1], is_coalesced=True).is_coalesced() and made([1]).to_dense().tolist() == [[0, 0], [0, 1]]
+
+
+def test_complex_numbers_are_seen_as_their_parts():
+    pairs = torch.tensor([[2.0, 3.0], [4.0, 5.0]], requires_grad=True)
+    s = torch.sparse_coo_tensor([[0, 2], [0, 1]], pairs, (3, 3, 2))
+    numbers = torch.view_as_complex(s)
+    assert numbers.shape == (3, 3) and numbers.to_dense()[2, 1].item() == 4 + 5j
+    assert numbers._values().untyped_storage().data_ptr() == s._values().untyped_storage().data_ptr()
+    assert numbers.real._values().tolist() == [2, 4] and numbers.imag._values().tolist() == [3, 5]
+    assert torch.view_as_real(numbers).to_dense().equal(s.to_dense())
+    (numbers.to_dense().abs() ** 2).sum().backward()
+    torch.testing.assert_close(pairs.grad, 2 * pairs.detach())
+    with pytest.raises(RuntimeError, match="last dim == 2 and dense_dim > 0"):
+        torch.view_as_complex(torch.ones(2, 2).to_sparse())
