@@ -234,22 +234,30 @@ def unregistered(op: LibraryOperator, args: tuple, tensors: list[Tensor], keys: 
         return out
     live = [t for t in tensors if requires_grad(t)]
     if live:
-        _watch(op, live, tensors, out)
+        written = [v for a, v in zip(op.schema.arguments, args, strict=False) if a.writes]
+        _watch(op, live, written, out)
     return out
 
 
-def _watch(op: LibraryOperator, live: list[Tensor], inputs: list[Tensor], out) -> None:
+def _watch(op: LibraryOperator, live: list[Tensor], written: list, out) -> None:
     name = op.qualified_name
+
+    def warn(g: Tensor) -> None:
+        warn_unregistered(name)
+
     results = [
         t for r in (out if isinstance(out, (tuple, list)) else (out,)) for t in (r if isinstance(r, list) else (r,))
     ]
     fresh: list[Tensor] = []
     for t in results:
-        if not isinstance(t, Tensor) or t.dtype.category < 2 or any(t is x for x in inputs):
+        if not isinstance(t, Tensor) or t.dtype.category < 2:
             continue
+        mutated = any(t is x for x in written)
         if requires_grad(t):
-            t.register_hook(lambda g: warn_unregistered(name))
-        elif t._view_info is None and not any(t is f for f in fresh):
+            t.register_hook(warn)
+            if mutated and t._view_info is not None and requires_grad(t._view_info.base):
+                t._view_info.base.register_hook(warn)  # what is read of it later has no path through this view
+        elif not mutated and t._view_info is None and not any(t is f for f in fresh):
             fresh.append(t)
     if not fresh:
         return

@@ -153,6 +153,23 @@ def test_without_an_autograd_kernel_backward_warns(lib):
     assert x.grad is None
 
 
+def test_backward_through_what_such_a_call_gave_back_or_wrote_warns(lib):
+    lib.define("same(Tensor x) -> Tensor")
+    lib.impl("same", lambda x: x, "CPU")
+    lib.define("write(Tensor(a!) x) -> Tensor(a!)")
+    lib.impl("write", lambda x: x, "CPU")
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="t_grad::same: an autograd kernel was not registered"):
+        ops.same(x).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+    whole = x.clone()
+    part = whole[:1]
+    ops.write(part)
+    for t in (part, whole):
+        with pytest.warns(UserWarning, match="t_grad::write: an autograd kernel was not registered"):
+            t.sum().backward(retain_graph=True)
+
+
 def test_the_fallback_mode(lib):
     lib.define("f(Tensor x) -> Tensor")
     lib.impl("f", lambda x: x * 2, "CPU")

@@ -67,3 +67,20 @@ def test_what_is_refused():
     ):
         with pytest.raises((RuntimeError, ValueError), match=words):
             call()
+
+
+def test_tensors_inside_of_what_is_no_argument_are_refused():
+    class Holder:
+        def __init__(self, held):
+            self.held = held
+
+    class Reads(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(5, 5)
+
+        def forward(self, holder, other):
+            return self.linear(holder.held)
+
+    with pytest.raises(RuntimeError, match="Expected ExpandedWeights to have batch size matching input"):
+        call_for_per_sample_grads(Reads())(Holder(torch.randn(4, 5)), torch.randn(5))

@@ -62,8 +62,8 @@ def _checked(module: Any, batch_size: Any, loss_reduction: str) -> None:
     for name, parameter in module.named_parameters():
         if parameter.requires_grad and getattr(parameter, "grad_sample", None) is not None:
             raise RuntimeError(
-                "Gradients of samples are added to those that are there, which is wrong for several calls without clearing "
-                f"them in between: set the grad_sample of {name} to None"
+                "Gradients of samples are added to those that are there, which is incorrect for multiple calls without "
+                f"clearing them in between: set the grad_sample of {name} to None"
             )
 
 
@@ -94,7 +94,12 @@ def call_for_per_sample_grads(
             alone = [v if d is None else v.unsqueeze(dim) for v, d in zip(args, where, strict=True)]
             rest = {k: v if named[k] is None else v.unsqueeze(dim) for k, v in kwargs.items()}
             result = functional_call(module, parameters, tuple(alone), rest)
-            return result.squeeze(dim) if isinstance(result, Tensor) else _each(result, dim)
+            if isinstance(result, Tensor) and result.ndim > dim and result.shape[dim] != 1:
+                raise RuntimeError(
+                    f"Expected ExpandedWeights to have batch size matching input, but for one sample of {count} the module gave "
+                    f"{result.shape[dim]}: does it read tensors that no argument is, or contains?"
+                )
+            return _each(result, dim)
 
         dims = (dict.fromkeys(parameters, 0), tuple(where), named)
         return vmap(one, in_dims=dims, out_dims=dim, randomness="different")(parameters, args, kwargs)

@@ -201,6 +201,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             stacklevel=3,
         )
         result = data.detach().to(dtype=dtype or data.dtype, device=device or data.device, copy=True)
+    elif hasattr(data, "__dlpack__") and not isinstance(data, (np.ndarray, StorageBase, TypedStorage)):
+        found = public("torch", "from_dlpack")(data)
+        result = found.to(dtype=dtype or found.dtype, device=device or found.device, copy=True)
     elif hasattr(data, "__array_interface__") and not isinstance(data, (np.ndarray, np.generic)):
         result = _place(*array_from(np.asarray(data), dtype), device)
     elif ambient.mode & (modes.CAPTURE | modes.DISPATCH) and has_undecided(data):

@@ -90,7 +90,8 @@ def _dlpack(self: Tensor, *, stream=None, max_version=None, dl_device=None, copy
         raise BufferError("Cannot pack tensors on meta" if not self._keys & FAKE else NO_DATA_POINTER)
     if dl_device is not None and tuple(dl_device) != _dlpack_device(self):
         raise BufferError(
-            f"Can't export a tensor on {self.device} to the DLPack device {tuple(dl_device)}: move it first"
+            f"Unsupported device_type: {int(dl_device[0])}. A tensor on {self.device} cannot be exported to the DLPack device "
+            f"{tuple(dl_device)}: move it first"
         )
     array = self._array.copy() if copy else self._array
     if max_version is None or tuple(max_version) < (1, 0):

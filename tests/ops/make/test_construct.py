@@ -150,3 +150,22 @@ def test_tensors_like_ones_with_gaps_have_the_order_of_results(size, stride):
 def test_default_types_are_classes():
     with pytest.raises(TypeError, match="invalid type object"):
         torch.set_default_tensor_type(torch.float32)
+
+
+def test_objects_with_memory_of_their_own_are_copied_at_once():
+    class Lends:
+        def __init__(self, t):
+            self.t = t
+
+        def __dlpack__(self, **options):
+            return self.t.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.t.__dlpack_device__()
+
+    x = torch.arange(3.0)
+    y = torch.tensor(Lends(x))
+    assert y.equal(x) and y.data_ptr() != x.data_ptr()
+    assert torch.tensor(Lends(x), dtype=torch.float64, requires_grad=True).dtype is torch.float64
+    with pytest.raises(BufferError, match="Unsupported device_type: 16"):
+        x.__dlpack__(dl_device=(16, 0))
