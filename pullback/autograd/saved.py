@@ -31,14 +31,14 @@ def pack(tensor: Tensor, is_output: bool, hooks: tuple | None = None) -> Packed:
     """Hand a tensor to the pack hook and remember its place in the graph."""
     pack_hook, unpack_hook = hooks if hooks is not None else ambient.saved_hooks[-1]
     entry = new_object(Packed)
-    entry.unpack_hook, entry.is_output = unpack_hook, is_output
+    entry.unpack_hook = unpack_hook
     a = tensor._autograd
     entry.tangents = a.tangents if a is not None else None
     edge = edge_of(tensor)
     entry.accumulator = None
-    entry.edge = edge
-    if is_output:
-        entry.edge = edge[1] if edge is not None else 0  # the node itself is known when it is unpacked
+    entry.edge, entry.is_output = edge, is_output and edge is not None  # gradients never flow from some results
+    if entry.is_output:
+        entry.edge = edge[1]  # the node itself is known when it is unpacked
     elif edge is not None and a.edge is None:
         entry.edge, entry.accumulator = None, weakref.ref(accumulator_of(tensor))
     version = tensor._counter[0]

@@ -287,9 +287,9 @@ def save_output(tensor):
     a = tensor._autograd
     followed = bool(ambient.mode & modes.DISPATCH)  # a mode may follow what is written to this memory later
     kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None, storage=followed)
-    if a is None:  # an integer among the results: it has no history to give back
+    if a is None or a.edge is None:  # a result that gradients never flow from: it has no history to give back
         return (SAVED, kept, tensor._counter[0], None)
-    return (SAVED_OUTPUT, kept, tensor._counter[0], a.edge[1] if a.edge is not None else 0)
+    return (SAVED_OUTPUT, kept, tensor._counter[0], a.edge[1])
 
 
 def with_tangents(a: Autograd | None, tangents: dict) -> Autograd:

@@ -125,3 +125,17 @@ def test_results_written_into_views_are_packed_too():
     with graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
         result = torch.autograd.functional.hessian(fn, x)
     assert torch.allclose(result, expected)
+
+
+def test_saved_results_without_gradients_get_no_history_from_their_tangents() -> None:
+    """Mean and rate of a layer norm carry tangents, and are no places from which gradients come back."""
+    x, weight = torch.randn(3, 2, 4), torch.randn(4)
+    slopes = torch.func.jacrev(lambda w: torch.nn.functional.layer_norm(x, [4], w))
+    pulled = lambda w: torch.func.vjp(slopes, w)[1](torch.ones(3, 2, 4, 4))[0]
+    assert torch.func.jvp(pulled, (weight,), (weight,))[1].tolist() == [0] * 4  # it is linear in the weight
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    for hooked in (False, True):
+        with torch.autograd.forward_ad.dual_level(), hooks if hooked else torch.enable_grad():
+            dual = torch.autograd.forward_ad.make_dual(x.clone().requires_grad_(), x)
+            out, mean, _ = torch.native_layer_norm(dual, [4], weight, None, 1e-5)
+            assert out.grad_fn._saved_out1.grad_fn is None and not mean.requires_grad
