@@ -189,7 +189,10 @@ complex_ = pointwise(
     method=False,
     inplace=False,
     vjp={"real": lambda g: g.real, "imag": lambda g: g.imag},
-    jvp={"real": lambda t: t.to(t.dtype.to_complex()), "imag": lambda t: t * 1j},
+    jvp={
+        "real": lambda t, out: complex_(t, zeros_like(t)).expand(out.shape),
+        "imag": lambda t, out: complex_(zeros_like(t), t).expand(out.shape),
+    },
 )
 
 polar = pointwise(

@@ -107,3 +107,12 @@ def test_powers_of_zero_are_exponentials_of_its_logarithm():
 def test_a_negated_mask_has_no_numbers():
     with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
         torch._neg_view(torch.tensor([True])).clone()
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_tangents_of_one_part_are_of_the_shape_of_the_number(part) -> None:
+    x, other = torch.ones(3, 1), torch.ones(2, 3, 4)
+    number = lambda v: torch.complex(v, other) if part == 0 else torch.complex(other, v)
+    tangent = torch.func.jvp(number, (x,), (torch.full((3, 1), float("inf")),))[1]
+    parts = torch.view_as_real(tangent)
+    assert tangent.shape == (2, 3, 4) and parts[..., part].isinf().all() and (parts[..., 1 - part] == 0).all()
