@@ -135,11 +135,11 @@ def rot90(self, k, dims):
     a, b = (wrap_dim(d, self.ndim) for d in dims)
     if a == b:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    turns = {
+    turns = {  # turned before they are flipped, which gives a tensor of its own and no view
         0: lambda: self.clone(memory_format=devices.contiguous_format),
-        1: lambda: self.flip((b,)).transpose(a, b),
+        1: lambda: self.transpose(a, b).flip((a,)),
         2: lambda: self.flip((a, b)),
-        3: lambda: self.flip((a,)).transpose(a, b),
+        3: lambda: self.transpose(a, b).flip((b,)),
     }
     return turns[k % 4]()
 

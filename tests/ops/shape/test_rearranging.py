@@ -112,3 +112,9 @@ def test_powers_of_integers_are_long() -> None:
 def test_a_diagonal_of_one_element_is_new_memory():
     x = torch.ones(1, 3)
     assert x.diag().stride() == (1,) and torch.ones(3, 4).diag().stride() == (1,)
+
+
+def test_results_that_are_no_views_may_be_cut_off_in_place() -> None:
+    x = torch.arange(6.0, requires_grad=True)
+    for result in (torch.rot90(x.view(2, 3)), torch.rot90(x.view(2, 3), 3), x @ torch.ones(6, 2)):
+        assert result._base is None and not result.detach_().requires_grad
