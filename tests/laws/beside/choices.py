@@ -6,7 +6,10 @@ which only shapes, dtypes and strides are compared; ANSWERED are words of refusa
 
 from __future__ import annotations
 
+import math
 import re
+
+import numpy as np
 
 DEPENDENT = "arguments that no forward call gives are undefined: statistics and results must belong to the data"
 APPROXIMATE = "PyTorch's kernel approximates"
@@ -158,6 +161,11 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"asarray", r"requires_grad", "asarray under no_grad"),
     (r"std_mean|var_mean", r"nan", "means that PyTorch's sums of squares lose"),
     (r"_reshape_alias(.|\n)*batched", r".", "memory as it lies, inside vmap"),
+    (
+        r"(pairwise_distance|triplet)(.|\n)*(pushed|columns)\((.|\n)*(pushed|columns)\(",
+        r"float",
+        "second tangents where a distance is no more than its small addend: roundings over its cube",
+    ),
     (r"pairwise_distance|triplet", r"e-1\d", "what a small addend leaves"),
     (r"\bmode\(", r"nan", "NaN is not preferred"),
     (r"hinge_embedding_loss", r"dtype: ", "losses of integers"),
@@ -264,11 +272,6 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r"float",
         "PyTorch's second tangents of layer norm, which do not vanish where all elements move alike",
     ),
-    (
-        r"'b?float16'(.|\n)*\b(var|std|logsumexp)\(.*out=",
-        r"float(32|64)\)",
-        "results of half precision are rounded to it before they go to a wider out=",
-    ),
     (r"addbmm" + T, r"nan", "PyTorch multiplies tangents that are zero"),
     (
         r"\b(sgn|sign)_?\(" + D,
@@ -350,7 +353,7 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
                 "writes of elements with themselves in other dimensions, and out= over arguments, which is written last"
             )
         if "Can't detach views in-place" in str(theirs) and re.search(
-            r"_pool1d|tensordot|repeat_interleave|\bcov\(|inner", "\n".join(relevant(lines))
+            r"_window|_pool1d|tensordot|repeat_interleave|\bcov\(|inner", "\n".join(relevant(lines))
         ):
             return "results that are views inside PyTorch's composed calls"
         if nested and re.search(
@@ -360,7 +363,8 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             return "examples that PyTorch's vmap does not batch"
         if "modified by an inplace" in str(theirs) and any(
             re.search(
-                "fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin", line
+                "bilinear|fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin",
+                line,
             )
             for line in lines
         ):
@@ -387,12 +391,24 @@ def _is_rounded_narrowly(text: str, words: str) -> bool:
     """Whether one number of double precision differs as sums of narrower ones do, which the program has."""
     found = re.fullmatch(r".*\((?:float64|complex128)\): array\((\S+)\) != array\((\S+)\)", words)
     narrow = re.search("'(float32|complex64)'", text) and re.search(D, text)
-    return bool(found and narrow) and abs(float(found[1]) - float(found[2])) <= 1e-6 * max(1, abs(float(found[1])))
+    return bool(found and narrow) and _apart(words) < 1e-6
+
+
+def _apart(words: str) -> float:
+    """How far two arrays in words lie apart, in units of the largest of them, or of one; infinite where that cannot be read."""
+    names = {"array": np.array, "nan": np.nan, "inf": np.inf, **{d: d for d in ("float32", "float64")}}
+    found = re.fullmatch(r"[^\n]*?\): (array\((?:.|\n)*\)) != (array\((?:.|\n)*\))", words)
+    if not found or "..." in words:
+        return math.inf
+    a, b = (np.asarray(eval(text, {"__builtins__": {}}, names), np.float64) for text in found.groups())
+    return float(np.max(np.abs(a - b), initial=0.0) / max(1.0, np.max(np.abs(a), initial=0.0)))
 
 
 def chosen(lines: list[str], words: str) -> str | None:
     """Why numbers or facts may differ, or None."""
     text = "\n".join(relevant(lines))
+    if re.search(r"'b?float16'(.|\n)*out=", text) and _apart(words) < 0.01:
+        return "results of half precision are rounded to it before they go to a wider out="
     if _is_rounded_narrowly(text, words):
         return "gradients of tensors without dimensions are sums in the precision of those with dimensions"
     return next((why for program, seen, why in DIFFERENT if re.search(program, text) and re.search(seen, words)), None)
