@@ -56,12 +56,25 @@ def _recording(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "gradients": gradients}
 
 
+def _is_recorded(call: str, found: dict[str, Any]) -> bool:
+    """Whether gradients flow from what a call gives, or would: one that fails is left to the stopwatch, which reports it."""
+    try:
+        result = eval(call, dict(found))
+    except Exception:
+        return True
+    result = result[0] if isinstance(result, (tuple, list)) and result else result
+    return getattr(result, "requires_grad", False)
+
+
 def cases(size: str, libs: list[ModuleType], words: list[str], backward: bool) -> list[Case]:
     shared = {lib.__name__: names(lib, size) for lib in libs}
     if backward:
         shared = {name: _recording(found) for name, found in shared.items()}
     chosen = [(name, call) for name, call in CALLS if any(word in name for word in words)]
     if backward:
+        # what is written gets its history anew in each call
+        chosen = [(name, call.replace("x2.", "x2.detach().")) for name, call in chosen]
+        chosen = [(name, call) for name, call in chosen if any(_is_recorded(call, found) for found in shared.values())]
         chosen = [(name, f"gradients({call})") for name, call in chosen]
     return [Case(f"{name}  [{size}]", call, lambda lib: shared[lib.__name__]) for name, call in chosen]
 

@@ -8,6 +8,7 @@ from ..batching.vmap import vmap
 from ..core.errors import warn_once
 from ..core.modes import CAPTURE, LISTENING, TRANSFORM, ambient, is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
+from ..core.objects import edge as edge_of_plain
 from ..core.objects import make_tensor
 from ..core.tensor import PLAIN, Tensor
 from ..ops.eager.functions import bypassing
@@ -126,7 +127,10 @@ def input_edges(inputs: list) -> list:
     """Where gradients of the inputs arrive."""
     edges = []
     for t in inputs:
-        if isinstance(t, GradientEdge):
+        found = edge_of_plain(t) if t.__class__ in PLAIN else None
+        if found is not None:
+            edges.append(found)
+        elif isinstance(t, GradientEdge):
             edges.append((t.node, t.output_nr))
         elif isinstance(t, Node):
             edges.append((t, 0))
@@ -248,7 +252,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
         result = _batched(edges, wanted, grads, create_graph)
     else:
         got = run_graph(edges, grads, keep, create_graph, wanted)
-        result = tuple(got.get(e) for e in wanted)
+        result = tuple([got.get(e) for e in wanted])
     if materialize_grads:
         if any(g is None and not isinstance(t, Tensor) for g, t in zip(result, targets, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")

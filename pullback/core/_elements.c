@@ -77,10 +77,12 @@ static Kernel TABLE[] = {
 };
 #ifdef HAS_LEVELS
 static const Loop widens[3] = {widen_plain, widen_avx2, widen_avx512}, narrows[3] = {narrow_plain, narrow_avx2, narrow_avx512};
+static const Loop fills_f[3] = {h_fill_f_plain, h_fill_f_avx2, h_fill_f_avx512}, fills_d[3] = {h_fill_d_plain, h_fill_d_avx2, h_fill_d_avx512};
 #else
 static const Loop widens[3] = {widen_plain, widen_plain, widen_plain}, narrows[3] = {narrow_plain, narrow_plain, narrow_plain};
+static const Loop fills_f[3] = {h_fill_f_plain, h_fill_f_plain, h_fill_f_plain}, fills_d[3] = {h_fill_d_plain, h_fill_d_plain, h_fill_d_plain};
 #endif
-static Loop widen, narrow; /* those for this processor */
+static Loop widen, narrow, fill_f, fill_d; /* those for this processor */
 #define KERNELS ((int)(sizeof TABLE / sizeof *TABLE))
 
 static int size_of(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
@@ -90,14 +92,9 @@ static int size_of(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
 static void gather(char *to, const char *from, Py_ssize_t step, int size, i64 n) {
     if (step == size)
         memcpy(to, from, (size_t)(n * size));
-    else if (step == 0 && size == 4) {
-        const float v = *(const float *)from;
-        for (i64 i = 0; i < n; i++)
-            ((float *)to)[i] = v;
-    } else if (step == 0 && size == 8) {
-        const double v = *(const double *)from;
-        for (i64 i = 0; i < n; i++)
-            ((double *)to)[i] = v;
+    else if (step == 0 && size > 1) {
+        char *const both[2] = {(char *)from, to};
+        (size == 4 ? fill_f : fill_d)(n, both);
     } else if (size == 4)
         for (i64 i = 0; i < n; i++)
             memcpy(to + i * 4, from + i * step, 4);
@@ -306,37 +303,42 @@ static void spread_row(const Kernel *k, char **at, const Py_ssize_t *steps, cons
     k->loop(WHOLE, at);
 }
 
-/* pieces `first` to `last` of rows, which are counted over all dimensions but the last */
+/* Pieces `first` to `last` of rows, which are counted over all dimensions but the last. Where a row begins is worked out of where those of its
+ * dimension do: pointers that were just written one by one are slow to copy. */
 static void spread_part(long first, long last, void *const *arguments) {
     const Spread *s = arguments[0];
-    int operands = s->kernel->arrays + s->kernel->results, inside = s->nd - 1;
-    Py_ssize_t place[MOST_DIMS], steps[MOST_OPERANDS];
-    char *at[MOST_OPERANDS];
-    long left = first / s->pieces, piece = first % s->pieces;
-    memcpy(at, s->at, sizeof at);
-    for (int o = 0; o < operands; o++)
+    const int operands = s->kernel->arrays + s->kernel->results, inside = s->nd - 1;
+    Py_ssize_t place[MOST_DIMS] = {0}, steps[MOST_OPERANDS], down[MOST_OPERANDS];
+    char *at[MOST_OPERANDS], *given[MOST_OPERANDS];
+    for (int o = 0; o < operands; o++) {
+        at[o] = s->at[o];
         steps[o] = s->steps[o][inside];
+        down[o] = inside ? s->steps[o][inside - 1] : 0;
+    }
+    long left = first / s->pieces, piece = first % s->pieces;
     for (int d = inside - 1; d >= 0; left /= (long)s->shape[d], d--) {
         place[d] = left % s->shape[d];
         for (int o = 0; o < operands; o++)
             at[o] += place[d] * s->steps[o][d];
     }
-    for (long k = first; k < last; k++) {
-        char *given[MOST_OPERANDS];
-        Py_ssize_t begin = piece * s->piece, rest = s->shape[inside] - begin, n = rest < s->piece ? rest : s->piece;
-        for (int o = 0; o < operands; o++)
-            given[o] = at[o] + begin * steps[o];
-        spread_row(s->kernel, given, steps, &n);
-        if (++piece < s->pieces)
-            continue;
-        piece = 0;
-        for (int d = inside - 1; d >= 0; d--) {
-            int ends = ++place[d] == s->shape[d];
+    for (long k = first; k < last;) {
+        const long ahead = inside ? (long)(s->shape[inside - 1] - place[inside - 1]) : 1;
+        long rows = 0;
+        for (; rows < ahead && k < last; k++) {
+            const Py_ssize_t begin = piece * s->piece, rest = s->shape[inside] - begin, n = rest < s->piece ? rest : s->piece;
             for (int o = 0; o < operands; o++)
-                at[o] += s->steps[o][d] * (ends ? 1 - s->shape[d] : 1);
-            if (!ends)
+                given[o] = at[o] + rows * down[o] + begin * steps[o];
+            spread_row(s->kernel, given, steps, &n);
+            if (++piece == s->pieces)
+                piece = 0, rows++;
+        }
+        for (int d = inside - 1; d >= 0; d--) {
+            const Py_ssize_t moved = d == inside - 1 ? rows : 1, back = place[d] + moved == s->shape[d] ? s->shape[d] : 0;
+            place[d] += moved - back;
+            for (int o = 0; o < operands; o++)
+                at[o] += s->steps[o][d] * (moved - back);
+            if (!back)
                 break;
-            place[d] = 0;
         }
     }
 }
@@ -625,5 +627,7 @@ PyMODINIT_FUNC PyInit__elements(void) {
         TABLE[k].loop = TABLE[k].loops[level];
     widen = widens[level];
     narrow = narrows[level];
+    fill_f = fills_f[level];
+    fill_d = fills_d[level];
     return PyModule_Create(&module);
 }

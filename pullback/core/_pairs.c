@@ -89,22 +89,56 @@ static PyObject *py_polar(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
-static PyObject *py_where(PyObject *self, PyObject *args) { /* condition, self, other: either may have no dimensions */
-    Array *c = rows_of(argument(args, 0)), *a = rows_of(argument(args, 1)), *b = rows_of(argument(args, 2));
-    NONE_UNLESS(c && a && b && kind(c) == BOOL && kind(a) == kind(b));
-    int same_a = a->nd == c->nd && !memcmp(a->shape, c->shape, sizeof(*c->shape) * (size_t)c->nd);
-    int same_b = b->nd == c->nd && !memcmp(b->shape, c->shape, sizeof(*c->shape) * (size_t)c->nd);
-    NONE_UNLESS(same_a && same_b);
-    Array *r = new_array(c->nd, c->shape, kind(a));
+/* What is chosen: elements one after the other (`step` 1), or one for all: of no dimensions, or a number beside floats. */
+typedef struct {
+    const char *data;
+    i64 step;
+    double whole;
+    float single;
+} Choice;
+
+static int choice_of(PyObject *value, const Array *condition, int k, Choice *c) {
+    Array *a = rows_of(value);
+    if (a) {
+        const int one = !a->nd && condition->nd;
+        if (kind(a) != k || (!one && (a->nd != condition->nd || memcmp(a->shape, condition->shape, sizeof(*a->shape) * (size_t)a->nd)))) return 0;
+        c->data = a->data, c->step = !one;
+        return 1;
+    }
+    if (k > F64 || !real_of(value, &c->whole)) return 0;
+    c->single = (float)c->whole;
+    c->data = k == F32 ? (char *)&c->single : (char *)&c->whole, c->step = 0;
+    return k != F32 || !isinf(c->single) || isinf(c->whole);
+}
+
+static PyObject *py_where(PyObject *self, PyObject *args) { /* condition, self, other: one of them may be one element for all */
+    Array *c = rows_of(argument(args, 0)), *a = rows_of(argument(args, 1)), *b = rows_of(argument(args, 2)), *first = a && a->nd ? a : b ? b : a;
+    Choice x, y;
+    NONE_UNLESS(c && kind(c) == BOOL && first);
+    NONE_UNLESS(choice_of(argument(args, 1), c, kind(first), &x) && choice_of(argument(args, 2), c, kind(first), &y) && (x.step || y.step));
+    Array *r = new_array(c->nd, c->shape, kind(first));
     if (!r) return NULL;
     i64 n = count_of(c);
     const char *take = c->data;
-    if (size_of(a) == 4)
-        for (i64 k = 0; k < n; k++) ((int *)r->data)[k] = take[k] ? ((const int *)a->data)[k] : ((const int *)b->data)[k];
-    else if (size_of(a) == 8)
-        for (i64 k = 0; k < n; k++) ((i64 *)r->data)[k] = take[k] ? ((const i64 *)a->data)[k] : ((const i64 *)b->data)[k];
+#define CHOOSE(type)                                                                          \
+    {                                                                                         \
+        const type *v = (const type *)x.data, *w = (const type *)y.data, one = *v, other = *w; \
+        type *to = (type *)r->data;                                                           \
+        if (x.step && y.step)                                                                 \
+            for (i64 k = 0; k < n; k++) to[k] = take[k] ? v[k] : w[k];                        \
+        else if (x.step)                                                                      \
+            for (i64 k = 0; k < n; k++) to[k] = take[k] ? v[k] : other;                       \
+        else                                                                                  \
+            for (i64 k = 0; k < n; k++) to[k] = take[k] ? one : w[k];                         \
+    }
+    if (size_of(r) == 4)
+        CHOOSE(int)
+    else if (size_of(r) == 8)
+        CHOOSE(i64)
+#undef CHOOSE
     else
-        for (i64 k = 0, size = size_of(a); k < n; k++) memcpy(r->data + k * size, (take[k] ? a : b)->data + k * size, (size_t)size);
+        for (i64 k = 0, size = size_of(r); k < n; k++)
+            memcpy(r->data + k * size, take[k] ? x.data + k * x.step * size : y.data + k * y.step * size, (size_t)size);
     return tensor_of(r);
 }
 

@@ -458,16 +458,38 @@ static PyObject *blocks(PyObject *args, int how, int in_place) {
 
 static int is_one(PyObject *value) { return PyLong_CheckExact(value) && PyLong_AsLong(value) == 1; }
 
-/* self, indices, values, accumulate: one index, of rows */
+/* A copy of an array with one element everywhere at places along a dimension. */
+static PyObject *filled_at(Array *a, int dim, Array *index, const Array *value) {
+    NONE_UNLESS(a && has_elements(a) && dim < a->nd && index->nd == 1 && has_elements(index) && value->nd == 0 && kind(value) == kind(a));
+    Blocks b = blocks_of(a, dim, index->shape[0]);
+    i64 *at = indices(index, b.n, 0), size = size_of(a);
+    NONE_UNLESS(at);
+    Array *r = copy_of(a);
+    for (i64 o = 0; r && o < b.outer; o++)
+        for (i64 k = 0; k < b.many; k++)
+            for (i64 i = 0; i < b.inner; i++) memcpy(r->data + ((o * b.n + at[k]) * b.inner + i) * size, value->data, (size_t)size);
+    give_room(at);
+    return tensor_of(r);
+}
+
+/* self, indices, values, accumulate: one index, along any dimension */
 static PyObject *py_index_put(PyObject *self, PyObject *args) {
-    PyObject *lists = argument(args, 1), *zero = PyLong_FromLong(0), *rows = NULL;
-    if ((PyTuple_Check(lists) || PyList_Check(lists)) && PySequence_Fast_GET_SIZE(lists) == 1 && zero) {
-        Array *index = array_of(PySequence_Fast_GET_ITEM(lists, 0));
-        if (index && kind(index) == I64) rows = PyTuple_Pack(4, argument(args, 0), zero, PySequence_Fast_GET_ITEM(lists, 0), argument(args, 2));
+    PyObject *lists = argument(args, 1), *alone = NULL;
+    NONE_UNLESS(PyTuple_Check(lists) || PyList_Check(lists));
+    Py_ssize_t place = 0;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(lists); i++) {
+        PyObject *given = PySequence_Fast_GET_ITEM(lists, i);
+        NONE_UNLESS(given == Py_None || !alone);
+        if (given != Py_None) alone = given, place = i;
     }
-    PyObject *result = rows ? blocks(rows, argument(args, 3) == Py_True ? SUM : SET, 0) : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    Py_XDECREF(rows);
-    Py_XDECREF(zero);
+    Array *index = alone ? array_of(alone) : NULL;
+    NONE_UNLESS(index && kind(index) == I64);
+    Array *value = array_of(argument(args, 2));
+    if (value && !value->nd && argument(args, 3) == Py_False) return filled_at(array_of(argument(args, 0)), (int)place, index, value);
+    PyObject *dim = PyLong_FromSsize_t(place), *along = dim ? PyTuple_Pack(4, argument(args, 0), dim, alone, argument(args, 2)) : NULL;
+    PyObject *result = along ? blocks(along, argument(args, 3) == Py_True ? SUM : SET, 0) : NULL;
+    Py_XDECREF(along);
+    Py_XDECREF(dim);
     return result;
 }
 

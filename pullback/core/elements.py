@@ -1,7 +1,7 @@
 """Element-wise operators and updates in C, where they are built.
 
 `table` is {operator: {variant: ufunc}}: `table["gelu.default"][("none",)](x)`. A variant is the values of arguments that are no
-numbers (see `codegen/eager.py`, which prints the loops). Threads share large arrays (`use_threads`). `over_rows` runs a loop over arrays that lie otherwise. `update` runs a loop over each of several tuples of arrays and writes
+numbers (see `codegen/eager.py`, which prints the loops). Threads share large arrays (`use_threads`). `over_rows` runs a loop over arrays that lie otherwise, `fill` puts one number everywhere. `update` runs a loop over each of several tuples of arrays and writes
 the first of them. Without the extension, or with `PULLBACK_NATIVE=0`, the table is empty and `update` does nothing: the array
 library computes.
 """
@@ -9,6 +9,8 @@ library computes.
 from __future__ import annotations
 
 import os
+
+import numpy as np
 
 from .arrays import keep_freed_memory
 from .threads import native_pool, thread_count
@@ -33,6 +35,19 @@ def use_threads() -> None:
     keep_freed_memory()
     if _elements is not None:
         _elements.use_threads(thread_count())
+
+
+def fill(array, value) -> None:
+    """One number into an array of any array library; into large row-major ones of NumPy's by a loop in C."""
+    loop = table.get("rows", {}).get(("fill",)) if array.__class__ is np.ndarray and array.dtype.char in "fd" else None
+    if loop is None or array.size < _MANY or not array.flags.carray:
+        array.fill(value)
+    else:
+        use_threads()
+        loop(np.asarray(value, array.dtype), out=array)  # type: ignore[operator]
+
+
+_MANY = 1 << 14  # elements; the array library's call is the cheaper one
 
 
 def over_rows(name: str, *arrays) -> bool:

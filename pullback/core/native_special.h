@@ -247,7 +247,10 @@ TWO_KINDS(h_subtract, "rows:subtract")
 TWO_KINDS(h_multiply, "rows:multiply")
 TWO_KINDS(h_divide, "rows:divide")
 TWO(h_glu, "rows:glu")
+TWO(h_prelu, "_prelu_kernel.default")
 TWO_KINDS(h_nextafter, "nextafter.default")
+ROW(h_fill_f, "rows:fill", 0, 1, 1, "ff")
+ROW(h_fill_d, "rows:fill", 0, 1, 1, "dd")
 ROW(h_cube_f, "rows:cube", 1, 0, 1, "ff")
 ROW(h_cube_d, "rows:cube", 1, 0, 1, "dd")
 TWO_KINDS(h_chebyshev_t, "special_chebyshev_polynomial_t.default")
@@ -278,6 +281,16 @@ static void V(narrow)(i64 n, char *const *a) {
         y[i] = (u16)((b & 0x7fffffff) > 0x7f800000 ? odd : nearest);
     }
 }
+/* One number to all of an array. */
+#define FILL(suffix, T)                                                                              \
+    static void V(h_fill_##suffix)(i64 n, char *const *a) {                                          \
+        const T v = *(const T *)a[0];                                                                \
+        T *y = (T *)a[1];                                                                            \
+        SIMD for (i64 i = 0; i < n; i++) y[i] = v;                                                   \
+    }
+FILL(f, f32)
+FILL(d, f64)
+#undef FILL
 static void V(h_exp_f)(i64 n, char *const *a) {
     const f32 *x = (const f32 *)a[0];
     f32 *y = (f32 *)a[1];
@@ -373,11 +386,7 @@ CUBE(h_cube_d, f64)
 TWO(h_igamma, f32, f, s_gamma_part(v, w, 0))
 TWO(h_igammac, f32, f, s_gamma_part(v, w, 1))
 TWO(h_hypot, f32, f, ({ f64 p = v, q = w, r = __builtin_sqrt(p * p + q * q); (isinf(v) || isinf(w)) ? (f64)INF : r; }))
-TWO(h_logaddexp2, f32, f, ({ f64 top = v > w ? v : w, low = v > w ? w : v; \
-                             f64 e = s_exp((low - top) * 0.69314718055994529), near = e - 0.5 * e * e, l = s_log(1. + e); \
-                             l = e < 1e-5 ? near : l; \
-                             f64 r = top + l * 1.4426950408889634; \
-                             r = v == w ? top + 1. : r; v != v || w != w ? (f64)(v + w) : r; }))
+TWO(h_logaddexp2, f32, f, ({ f32 r = f_max(v, w) + f_log1p(f_exp2(-__builtin_fabsf(v - w))) * 1.4426950408889634f; v == w ? v + 1.f : r; }))
 /* The neighbour towards another number: one more or one less in the bits of the size; from zero the smallest number. */
 #define NEIGHBOUR(T, I, suffix)                                                                  \
     INLINE T V(neighbour_##suffix)(T v, T w) {                                                   \
@@ -399,6 +408,7 @@ TWO(h_multiply, f64, d, v * w)
 TWO(h_divide, f32, f, v / w)
 TWO(h_divide, f64, d, v / w)
 TWO(h_glu, f32, f, v * f_sigmoid(w))
+TWO(h_prelu, f32, f, v > 0 ? v : w * v)
 TWO(h_nextafter, f32, f, V(neighbour_f)(v, w))
 TWO(h_nextafter, f64, d, V(neighbour_d)(v, w))
 TWO(h_chebyshev_t, f32, f, polynomial_f(v, w, CHEBYSHEV_T, 6))

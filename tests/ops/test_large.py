@@ -271,6 +271,19 @@ def test_the_rows_of_large_arrays_are_shared_by_threads_though_they_be_one(layou
     assert len(seen) == 1 and seen[0] >= 2
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_number_fills_arrays_of_any_order(dtype, threads):
+    threads(2)
+    whole = np.empty((300, 401), dtype)
+    for value in (0.0, -2.5, float("nan"), float("inf")):
+        for array in (whole, whole.T, whole[:, 1:], whole[::2], whole[:0], whole[0]):
+            whole[...] = 7
+            elements.fill(array, value)
+            assert np.array_equal(array, np.full(array.shape, value, dtype), equal_nan=True)
+            assert (whole == 7).sum() == whole.size - array.size
+    assert (torch.ones(300, 401).fill_(3).t().zero_() == 0).all() and torch.full_like(torch.ones(300, 401), 2).sum() == 240600
+
+
 def test_arrays_that_no_loop_takes():
     x = np.ones((3, 4), np.float32)
     for arrays in (

@@ -184,6 +184,7 @@ baddbmm = contraction(
     inplace_words=shapes.bad_inplace,
     kernel=lambda xp, self, batch1, batch2, beta, alpha: _combine(xp, self, product(xp, batch1, batch2), beta, alpha),
     inplace=True,
+    plain=FunctionCase(shortcuts.baddbmm),
     vjp={
         "self": lambda g, beta: scaled(g, beta),
         "batch1": lambda g, batch2, alpha: scaled(g.bmm(conj(batch2.transpose(1, 2))), alpha),

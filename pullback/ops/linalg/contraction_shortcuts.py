@@ -34,9 +34,9 @@ def _recorded(*tensors) -> bool:
 
 @bypassing(*_WITHIN_MATMUL)
 def matmul(x, y) -> Tensor | None:
-    """Products with batches, where nothing is recorded but a bmm."""
+    """Products with batches and of narrow floats, where nothing is recorded but a bmm."""
     if not _plain(x, y):
-        return None
+        return _narrow_product(x, y)
     a, b = x._array, y._array
     if a.ndim == 3 and b.ndim == 3:
         return bmm(x, y)
@@ -53,7 +53,14 @@ def matmul(x, y) -> Tensor | None:
     return wrap(result if result.flags.c_contiguous else result.copy(), x.dtype)
 
 
-_native_bmm = small.table.get("bmm.default")
+_native_mm, _native_bmm = small.table.get("mm.default"), small.table.get("bmm.default")
+
+
+def _narrow_product(x, y) -> Tensor | None:
+    """Of two matrices of bfloat16."""
+    if _native_mm is None or ambient.mode >= 2 or not all_plain(x, y) or _recorded(x, y):
+        return None
+    return _native_mm((x, y)) if x._array.ndim == 2 else None
 
 
 @bypassing("bmm.default")
@@ -69,6 +76,21 @@ def bmm(x, y) -> Tensor | None:
         result = product(np, a, b)
         t = wrap(result if result.flags.c_contiguous else result.copy(), x.dtype)
     return registry["bmm.default"].record(t, x, y) if _recorded(x, y) else t
+
+
+@bypassing("baddbmm.default")
+def baddbmm(addend, x, y, beta=1, alpha=1) -> Tensor | None:
+    """Products of two batches of matrices, added as they are to a batch of the same shape."""
+    if beta.__class__ is not int or alpha.__class__ is not int or not beta == alpha == 1 or not _plain(addend, x, y):
+        return None
+    a, b, c = x._array, y._array, addend._array
+    if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
+        return None
+    if c.shape != (*a.shape[:2], b.shape[2]):
+        return None
+    result = product(np, a, b)
+    result = wrap(np.add(result, c, out=result if result.flags.c_contiguous else None, order="C"), x.dtype)
+    return registry["baddbmm.default"].record(result, addend, x, y, 1, 1) if _recorded(addend, x, y) else result
 
 
 @bypassing("t.default", "mm.default", "addmm.default")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...core.arrays import assign, library
+from ...core.elements import fill as fill_array
 from ...core.geometry import broadcast_shapes
 from ...core.storage import new_array
 from ...core.tensor import META, Tensor, wrap
@@ -76,7 +77,7 @@ def _fill_write(target: Tensor, value) -> None:
         value = value.item()
 
     if not target._keys & META:
-        target._array.fill(_as_number(value, target.dtype))
+        fill_array(target._array, _as_number(value, target.dtype))
 
 
 def _zero_write(target: Tensor) -> None:

@@ -9,6 +9,7 @@ from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core.device import preserve_format
+from ...core.elements import fill
 from ...core.modes import ambient
 from ...core.storage import unset
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, SPARSE, TRANSFORMED, Tensor
@@ -58,7 +59,7 @@ def like_strides(t: Tensor, memory_format) -> tuple | None:
 def _filled(value):
     def kernel(xp, spec: Spec, *_):
         array = _blank(xp, spec)
-        array.fill(value)
+        fill(array, value)
         return array
 
     return kernel
@@ -66,7 +67,7 @@ def _filled(value):
 
 def _filled_with(xp, spec: Spec, self, value, *_):
     array = _blank(xp, spec)
-    array.fill(_as_number(value, spec.dtype))
+    fill(array, _as_number(value, spec.dtype))
     return array
 
 

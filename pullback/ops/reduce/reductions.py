@@ -252,11 +252,18 @@ def _share_among_equals(g, self, out, dim, keepdim):
     """The gradient of an extreme: shared by all elements that attain it."""
     mask = self == restore_dims(out, self.shape, dim, keepdim)
     axes = wrap_dims(dim or None, self.ndim)
-    g = restore_dims(g, self.shape, dim, keepdim) * mask
-    return g / mask.sum(axes or None, True)
+    g = restore_dims(g, self.shape, dim, keepdim)
+    if g.dtype is dtypes.float32 or g.dtype is dtypes.float64:  # which count well, and meet `g` without promotion
+        mask = mask.to(g.dtype)
+        return g / mask.sum(axes or None, True) * mask
+    return g * mask / mask.sum(axes or None, True)
 
 
 def share_among_all_equals(g, self, out):
+    if ambient.mode < modes.LISTENING and not (self._keys | out._keys):  # nobody writes a program down: look at the result
+        extreme = out.item()
+        others = self == self if extreme != extreme else self != extreme
+        return (g / (self.numel() - int(others.sum().item()))).expand(self.shape).masked_fill(others, 0)
     mask = (self == out).logical_or(self.isnan().logical_and(out.isnan()))
     return (
         (g / mask.sum()).expand(self.shape).masked_fill(mask.logical_not(), 0)

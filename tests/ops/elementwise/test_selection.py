@@ -107,3 +107,16 @@ def test_numbers_beside_truths_are_promoted(shape):
     assert torch.where(truths, truths.to(torch.uint8), 1).dtype is torch.uint8
     with pytest.raises(RuntimeError, match="Expected out type to be Float but got Double"):
         torch.where(truths, torch.ones(shape), 0.0, out=torch.empty(shape, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bool])
+def test_one_element_for_all_is_chosen_as_if_it_were_spread(dtype):
+    truths = torch.tensor([[True, False, True], [False, False, True]])
+    x = torch.arange(6).reshape(2, 3).to(dtype)
+    for one in (x[1, 2].clone(), 0, 0.5, float("nan"), float("inf"), True):
+        for first, second in ((x, one), (one, x)):
+            spread = [v if v is x else torch.as_tensor(v).expand(2, 3).contiguous() for v in (first, second)]
+            found, expected = torch.where(truths, first, second), torch.where(truths, *spread)
+            wide = torch.result_type(first, second)
+            assert found.dtype is wide
+            assert torch.equal(found.nan_to_num(7), expected.to(wide).nan_to_num(7))

@@ -264,3 +264,20 @@ def test_columns_by_one_tensor_of_places_are_what_the_general_path_gives(index):
     assert leaf.grad.sum() == out.numel()
     with pytest.raises(IndexError, match="out of bounds"):
         x[:, torch.tensor([3])]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_one_tensor_of_places_along_any_dimension_is_put_as_numpy_does(dim, accumulate):
+    x, places = torch.arange(60.0).reshape(3, 4, 5), torch.tensor([2, 0, 2])
+    index = (*[None] * dim, places)
+    shape = [3 if d == dim else n for d, n in enumerate(x.shape)]
+    for values in (torch.full(shape, 7.0), torch.tensor(7.0), torch.full(shape[dim + 1 :], 7.0)):
+        expected, at = x.numpy().copy(), tuple(slice(None) if i is None else i.numpy() for i in index)
+        if accumulate:
+            np.add.at(expected, at, values.numpy() if values.ndim != len(shape) - dim - 1 else 7.0)
+        else:
+            expected[at] = 7.0
+        assert np.array_equal(torch.index_put(x, index, values, accumulate).numpy(), expected)
+    with pytest.raises(IndexError, match="out of bounds"):
+        torch.index_put(x, (*[None] * dim, torch.tensor([9])), torch.tensor(7.0))

@@ -200,3 +200,16 @@ def test_products_of_bytes_are_summed_in_wide_integers():
     assert result.dtype is torch.int32 and torch.equal(result.long(), a.long() @ b.long())
     with pytest.raises(RuntimeError, match="Expected mat2 dtype to be int8"):
         torch._int_mm(a, b.int())
+
+
+def test_batches_added_to_a_batch_are_the_sum_whichever_way_they_lie():
+    y, a, b = _make((4, 2, 5), torch.float32), _make((4, 2, 6), torch.float32)[:, :, :3], _make((4, 3, 5), torch.float32)
+    whole = y.double() + a.double() @ b.double()
+    for addend in (y, y[:1], y[0, 0]):
+        expected = addend.double() + a.double() @ b.double()
+        assert torch.allclose(torch.baddbmm(addend, a, b).double(), expected, atol=1e-5)
+    assert torch.allclose(torch.baddbmm(y.mT.contiguous().mT, a, b).double(), whole, atol=1e-5)
+    found = torch.baddbmm(y.requires_grad_(), a, b)
+    assert type(found.grad_fn).__name__ == "BaddbmmBackward0" and found.is_contiguous()
+    with pytest.raises(RuntimeError, match="Expected size for first two dimensions"):
+        torch.baddbmm(y, a, b[:3])

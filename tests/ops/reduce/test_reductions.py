@@ -222,3 +222,17 @@ def test_truths_go_into_booleans_and_bytes_alone(name):
 def test_a_hash_of_nothing_is_refused():
     with pytest.raises(IndexError, match="Expected reduction dim 0 to have non-zero size"):
         torch.hash_tensor(torch.empty(0, 3), dim=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_elements_that_attain_an_extreme_share_its_gradient(dtype):
+    x = torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]], dtype=dtype, requires_grad=True)
+    third = torch.tensor(1.0, dtype=dtype) / 3
+    for keepdim in (False, True):
+        (slope,) = torch.autograd.grad(x.amax(1, keepdim).sum(), x)
+        assert slope.dtype is dtype and slope.tolist() == [[0, 0.5, 0.5], [third.item()] * 3]
+    (slope,) = torch.autograd.grad(x.max(), x, create_graph=True)
+    assert slope.tolist() == [[0, 0.5, 0.5], [0, 0, 0]]
+    hidden = torch.tensor([1.0, float("nan"), float("nan")], dtype=dtype, requires_grad=True)
+    (slope,) = torch.autograd.grad(hidden.max(), hidden)
+    assert slope.tolist() == [0, 0.5, 0.5]
