@@ -111,6 +111,22 @@ static int choice_of(PyObject *value, const Array *condition, int k, Choice *c) 
     return k != F32 || !isinf(c->single) || isinf(c->whole);
 }
 
+/* By bits and not by branches, which nobody could foresee. */
+#define CHOOSE(name, type)                                                                                                                  \
+    CLONED static void name(const char *take, const void *x, i64 of_x, const void *y, i64 of_y, void *result, i64 n) {                      \
+        const type *v = x, *w = y, first = *v, second = *w;                                                                                 \
+        type *to = result;                                                                                                                  \
+        if (of_x && of_y)                                                                                                                   \
+            for (i64 k = 0; k < n; k++) to[k] = w[k] ^ ((v[k] ^ w[k]) & -(type)(take[k] != 0));                                             \
+        else if (of_x)                                                                                                                      \
+            for (i64 k = 0; k < n; k++) to[k] = second ^ ((v[k] ^ second) & -(type)(take[k] != 0));                                         \
+        else                                                                                                                                \
+            for (i64 k = 0; k < n; k++) to[k] = w[k] ^ ((first ^ w[k]) & -(type)(take[k] != 0));                                            \
+    }
+CHOOSE(chosen_32, int)
+CHOOSE(chosen_64, i64)
+#undef CHOOSE
+
 static PyObject *py_where(PyObject *self, PyObject *args) { /* condition, self, other: one of them may be one element for all */
     Array *c = rows_of(argument(args, 0)), *a = rows_of(argument(args, 1)), *b = rows_of(argument(args, 2)), *first = a && a->nd ? a : b ? b : a;
     Choice x, y;
@@ -120,22 +136,10 @@ static PyObject *py_where(PyObject *self, PyObject *args) { /* condition, self, 
     if (!r) return NULL;
     i64 n = count_of(c);
     const char *take = c->data;
-#define CHOOSE(type)                                                                          \
-    {                                                                                         \
-        const type *v = (const type *)x.data, *w = (const type *)y.data, one = *v, other = *w; \
-        type *to = (type *)r->data;                                                           \
-        if (x.step && y.step)                                                                 \
-            for (i64 k = 0; k < n; k++) to[k] = take[k] ? v[k] : w[k];                        \
-        else if (x.step)                                                                      \
-            for (i64 k = 0; k < n; k++) to[k] = take[k] ? v[k] : other;                       \
-        else                                                                                  \
-            for (i64 k = 0; k < n; k++) to[k] = take[k] ? one : w[k];                         \
-    }
     if (size_of(r) == 4)
-        CHOOSE(int)
+        chosen_32(take, x.data, x.step, y.data, y.step, r->data, n);
     else if (size_of(r) == 8)
-        CHOOSE(i64)
-#undef CHOOSE
+        chosen_64(take, x.data, x.step, y.data, y.step, r->data, n);
     else
         for (i64 k = 0, size = size_of(r); k < n; k++)
             memcpy(r->data + k * size, take[k] ? x.data + k * x.step * size : y.data + k * y.step * size, (size_t)size);

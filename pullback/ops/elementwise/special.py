@@ -86,6 +86,9 @@ def _lgamma(xp: Any, x: Array) -> Array:
 
 def _trigamma(xp: Any, x: Array) -> Array:
     """zeta(2, x), reflected at one half: zeta has no continuation to the left of zero."""
+    loop = loops.get("rows", {}).get(("trigamma",)) if xp is np and x.dtype == np.float32 else None
+    if loop is not None and not (x < -1e4).any():  # whose sines take more than the loop has
+        return np.asarray(loop(x))
     left = x < 0.5
     value = library(xp).zeta(xp.asarray(2, x.dtype), xp.where(left, 1 - x, x))
     return xp.where(left, (math.pi / xp.sin(math.pi * x)) ** 2 - value, value).astype(x.dtype)

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
+from ...core import small
 from ...core.dtype import by_numpy
 from ...core.geometry import broadcast_shapes
+from ...core.objects import make_tensor
 from ..system.scalars import check_fits
 
 _MASKS = "b"  # dtype kind of masks; uint8 counts as one too
@@ -227,8 +231,21 @@ def _flat_rows(xp, indices, sizes, picked: tuple):
 
 
 def add_rows(xp, rows, at, values) -> None:
-    """`rows[at] += values` with repeated places summed; one flat `add.at` is what NumPy does fastest."""
-    apply_at(xp, xp.add, rows, at, values)
+    """`rows[at] += values` with repeated places summed in their order; one flat `add.at` is what NumPy does fastest."""
+    if not added_natively(rows, at, values):
+        apply_at(xp, xp.add, rows, at, values)
+
+
+_native_add = small.table.get("index_add_.default")
+
+
+def added_natively(rows, at, values) -> bool:
+    """Whether rows were added by the loop in C, which is for row-major arrays of NumPy's of some dtypes; nothing is done where not."""
+    if _native_add is None or rows.__class__ is not np.ndarray or rows.dtype != values.dtype or rows.dtype not in by_numpy:
+        return False
+    given = (rows, np.ascontiguousarray(at, np.int64), np.ascontiguousarray(values))
+    target, places, source = (make_tensor(a, by_numpy[a.dtype]) for a in given)
+    return _native_add((target, 0, places, source, 1)) is not None
 
 
 def apply_at(xp, ufunc, rows, at, values) -> None:

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...core import dtype as dtypes
+from ...core import small
 from ...core.geometry import broadcast_shapes
 from ...core.modes import GRAD, ambient, process
+from ...core.objects import make_tensor
 from ...core.symbolic import sym_max, sym_sqrt
 from ...core.tensor import Tensor
+from ..eager.functions import all_plain, bypassing
+from ..eager.straight import FunctionCase
 from ..family.base import composite, operator
 from ..family.contraction import working
 from ..family.formats import dense_like_first
@@ -233,10 +239,38 @@ def _fits_blocked(query, key, value, attn_mask, dropout_p) -> bool:
     return broadcast_shapes(attn_mask.shape, (*q[:3], k[2])) == (*q[:3], k[2])
 
 
+_native = small.table.get("scaled_dot_product_attention.default")
+
+
+@bypassing("_scaled_dot_product_flash_attention_for_cpu.default")
+def _plain_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) -> Tensor | None:
+    """The blocked operator on plain row-major tensors, without mask and dropout; None where the call takes more."""
+    if attn_mask is not None or dropout_p or enable_gqa or ambient.mode >= 2 or process.attention_backends is not None:
+        return None
+    if not all_plain(query, key, value) or query.dtype not in _DIRECT or is_causal.__class__ is not bool:
+        return None
+    recorded = bool(ambient.mode) and any(t._autograd is not None for t in (query, key, value))
+    given = (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if not recorded and _native is not None and (result := _native(given)) is not None:
+        return result
+    q, k, v = query._array, key._array, value._array
+    if q.ndim != 4 or k.shape != v.shape or q.shape[:2] != k.shape[:2] or q.shape[3:] != k.shape[3:] or not q.size:
+        return None
+    if not q.flags.c_contiguous or not k.size or scale is not None and scale.__class__ is not float:
+        return None
+    results = kernels.forward(np, q, k, v, None, is_causal, _default_scale(query, scale))
+    tensors = tuple([make_tensor(a, query.dtype) for a in results])
+    return (flash.record(tensors, query, key, value, 0.0, is_causal, None, scale) if recorded else tensors)[0]
+
+
+_DIRECT = frozenset((dtypes.float32, dtypes.float64))
+
+
 @composite(
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
     "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     public="nn.functional.scaled_dot_product_attention",
+    plain=FunctionCase(_plain_attention),
     out=False,
     autocast_cpu="lower",
     autocast_cuda="lower",

@@ -18,6 +18,7 @@ from ..eager.functions import bypassing
 from ..eager.straight import FunctionCase
 from ..elementwise.arithmetic import conj
 from ..family.base import PLAIN_FAMILY, operator
+from ..index.index_kernels import added_natively
 from ..linalg.contraction_shapes import require_tensors
 from ..lowering import NotLowerable
 from ..system.calls import export_operator, front, make_function
@@ -140,7 +141,7 @@ embedding = _lookup(
 
 
 def _add_rows(xp, g, indices, num_weights, padding_idx, scale_grad_by_freq):
-    """The transpose of taking rows: rows of `g` with one index are summed; on the CPU, by sorting them together."""
+    """The transpose of taking rows: rows of `g` with one index are summed; on the CPU in a loop, or by sorting them together."""
     flat = indices.reshape(-1)
     rows = g.reshape(flat.size, -1 if g.size else g.shape[-1])
     out = xp.zeros((num_weights, rows.shape[1]), dtype=g.dtype)
@@ -148,6 +149,10 @@ def _add_rows(xp, g, indices, num_weights, padding_idx, scale_grad_by_freq):
         return out
     if xp is not np and g.dtype.kind == "f" and g.dtype.itemsize > 2 and not scale_grad_by_freq:
         xp.add.at(out, flat.astype(xp.int64), rows)  # a device adds at all places at once, and need not be waited for
+        if padding_idx >= 0:
+            out[padding_idx] = 0
+        return out
+    if not scale_grad_by_freq and added_natively(out, flat, rows):
         if padding_idx >= 0:
             out[padding_idx] = 0
         return out

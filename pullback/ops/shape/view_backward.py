@@ -7,7 +7,9 @@ again.
 
 from __future__ import annotations
 
-from ...core.geometry import may_overlap, wrap_dim
+import numpy as np
+
+from ...core.geometry import contiguous_strides, may_overlap, wrap_dim
 from ..family.base import operator
 from ..family.batching import batch_first, shift
 from ..system.operator import LINEAR, Spec
@@ -149,25 +151,52 @@ def _span(shape, stride, offset: int) -> int:
     return 0 if 0 in shape else 1 + offset + sum((s - 1) * st for s, st in zip(shape, stride, strict=True))
 
 
+def _window(xp, storage, shape, stride, offset: int):
+    """A geometry on a storage, to be read or written as one array; None on devices and where elements share a place."""
+    if xp is not np or may_overlap(shape, stride) or any(s < 0 for s in stride):
+        return None
+    size = storage.itemsize
+    return np.ndarray(shape, storage.dtype, storage, offset * size if 0 not in shape else 0, [s * size for s in stride])
+
+
+def _put_at(xp, storage, shape, stride, offset: int, values) -> None:
+    window = _window(xp, storage, shape, stride, offset)
+    if window is None:
+        storage[_positions(xp, shape, stride, offset)] = values
+    else:
+        window[...] = values
+
+
+def _read_at(xp, storage, shape, stride, offset: int):
+    window = _window(xp, storage, shape, stride, offset)
+    return storage[_positions(xp, shape, stride, offset)] if window is None else window.copy()
+
+
 def _read_kernel(xp, source, shape, stride, offset, size, strides, start):
     """The elements that `as_strided` reads, from a tensor that lies in its storage as (shape, stride, offset)."""
     storage = xp.zeros(max(_span(shape, stride, offset), _span(size, strides, start)), source.dtype)
-    storage[_positions(xp, shape, stride, offset)] = source
-    return storage[_positions(xp, size, strides, start)]
+    _put_at(xp, storage, shape, stride, offset, source)
+    return _read_at(xp, storage, size, strides, start)
 
 
 def _scatter_kernel(xp, grad, shape, stride, offset, size, strides, start):
+    apart = not may_overlap(size, strides)
+    if xp is np and apart and offset <= start and tuple(stride) == contiguous_strides(shape):
+        out = np.zeros(shape, grad.dtype)
+        if _span(size, strides, start - offset) <= out.size and 0 not in shape:  # nothing lies beside the tensor
+            _put_at(xp, out.reshape(-1), size, strides, start - offset, grad)
+            return out
     storage = xp.zeros(max(_span(shape, stride, offset), _span(size, strides, start)), grad.dtype)
-    if may_overlap(size, strides):
+    if not apart:
         xp.add.at(storage, _positions(xp, size, strides, start), grad)
     else:
-        storage[_positions(xp, size, strides, start)] = grad
-    at = _positions(xp, shape, stride, offset)
+        _put_at(xp, storage, size, strides, start, grad)
     if may_overlap(shape, stride):  # indices that name one element share its gradient
+        at = _positions(xp, shape, stride, offset)
         readers = xp.zeros(storage.shape, storage.dtype)
         xp.add.at(readers, at, 1)
         return storage[at] / readers[at]
-    return storage[at]
+    return _read_at(xp, storage, shape, stride, offset)
 
 
 _GEOMETRIES = "SymInt[] shape, SymInt[] stride, SymInt offset, SymInt[] size, SymInt[] strides, SymInt start"
