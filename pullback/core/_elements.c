@@ -343,6 +343,21 @@ static void spread_part(long first, long last, void *const *arguments) {
     }
 }
 
+/* Dimensions in the order in which the result lies: the last has its neighbours. */
+static void sort_dims(Spread *s, int operands) {
+    for (int d = 1; d < s->nd; d++)
+        for (int at = d; at > 0; at--) {
+            const Py_ssize_t before = s->steps[operands - 1][at - 1], here = s->steps[operands - 1][at], n = s->shape[at];
+            if (s->shape[at - 1] < 2 || n < 2 || (before < 0 ? -before : before) >= (here < 0 ? -here : here))
+                break;
+            s->shape[at] = s->shape[at - 1], s->shape[at - 1] = n;
+            for (int o = 0; o < operands; o++) {
+                const Py_ssize_t step = s->steps[o][at];
+                s->steps[o][at] = s->steps[o][at - 1], s->steps[o][at - 1] = step;
+            }
+        }
+}
+
 /* Neighbouring dimensions that every operand goes through in one step are one. */
 static void join_dims(Spread *s, int operands) {
     int last = 0;
@@ -404,6 +419,7 @@ static PyObject *py_over_rows(PyObject *self, PyObject *args) {
     }
     if (fits) {
         long rows = 1;
+        sort_dims(&s, operands);
         join_dims(&s, operands);
         for (int d = 0; d < s.nd - 1; d++)
             rows *= (long)s.shape[d];

@@ -12,9 +12,11 @@ from typing import Any
 
 from ...core import dtype as dtypes
 from ...core.geometry import broadcast_shapes, wrap_dim
+from ...core.symbolic import sym_min
 from ...core.tensor import Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
+from ..shape.view_backward import diagonal_backward
 from ..system.operator import exports
 from ..system.scalars import exact_out
 from . import checks
@@ -235,8 +237,8 @@ def tensorsolve(self: Tensor, other: Tensor, dims: Sequence[int] | None) -> Tens
 
 
 def _trace_vjp(g: Tensor, self_shape: Any) -> Tensor:
-    rows, columns = self_shape
-    return g * exports["torch"]["eye"](rows, columns, dtype=g.dtype, device=g.device)
+    """To the diagonal alone: no product with a unit matrix, which is NaN beside it where `g` is."""
+    return diagonal_backward(g.expand(sym_min(*self_shape)), self_shape, 0, 0, 1)
 
 
 def _check_trace(self: Tensor) -> None:

@@ -159,7 +159,7 @@ def _window(xp, storage, shape, stride, offset: int):
     return np.ndarray(shape, storage.dtype, storage, offset * size if 0 not in shape else 0, [s * size for s in stride])
 
 
-def _put_at(xp, storage, shape, stride, offset: int, values) -> None:
+def put_at(xp, storage, shape, stride, offset: int, values) -> None:
     window = _window(xp, storage, shape, stride, offset)
     if window is None:
         storage[_positions(xp, shape, stride, offset)] = values
@@ -167,7 +167,7 @@ def _put_at(xp, storage, shape, stride, offset: int, values) -> None:
         window[...] = values
 
 
-def _read_at(xp, storage, shape, stride, offset: int):
+def read_at(xp, storage, shape, stride, offset: int):
     window = _window(xp, storage, shape, stride, offset)
     return storage[_positions(xp, shape, stride, offset)] if window is None else window.copy()
 
@@ -175,8 +175,8 @@ def _read_at(xp, storage, shape, stride, offset: int):
 def _read_kernel(xp, source, shape, stride, offset, size, strides, start):
     """The elements that `as_strided` reads, from a tensor that lies in its storage as (shape, stride, offset)."""
     storage = xp.zeros(max(_span(shape, stride, offset), _span(size, strides, start)), source.dtype)
-    _put_at(xp, storage, shape, stride, offset, source)
-    return _read_at(xp, storage, size, strides, start)
+    put_at(xp, storage, shape, stride, offset, source)
+    return read_at(xp, storage, size, strides, start)
 
 
 def _scatter_kernel(xp, grad, shape, stride, offset, size, strides, start):
@@ -184,19 +184,19 @@ def _scatter_kernel(xp, grad, shape, stride, offset, size, strides, start):
     if xp is np and apart and offset <= start and tuple(stride) == contiguous_strides(shape):
         out = np.zeros(shape, grad.dtype)
         if _span(size, strides, start - offset) <= out.size and 0 not in shape:  # nothing lies beside the tensor
-            _put_at(xp, out.reshape(-1), size, strides, start - offset, grad)
+            put_at(xp, out.reshape(-1), size, strides, start - offset, grad)
             return out
     storage = xp.zeros(max(_span(shape, stride, offset), _span(size, strides, start)), grad.dtype)
     if not apart:
         xp.add.at(storage, _positions(xp, size, strides, start), grad)
     else:
-        _put_at(xp, storage, size, strides, start, grad)
+        put_at(xp, storage, size, strides, start, grad)
     if may_overlap(shape, stride):  # indices that name one element share its gradient
         at = _positions(xp, shape, stride, offset)
         readers = xp.zeros(storage.shape, storage.dtype)
         xp.add.at(readers, at, 1)
         return storage[at] / readers[at]
-    return _read_at(xp, storage, shape, stride, offset)
+    return read_at(xp, storage, shape, stride, offset)
 
 
 _GEOMETRIES = "SymInt[] shape, SymInt[] stride, SymInt offset, SymInt[] size, SymInt[] strides, SymInt start"

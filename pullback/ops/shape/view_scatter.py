@@ -18,7 +18,7 @@ from ..system.inplace import cast_array
 from ..system.operator import LINEAR, Spec
 from . import view_geometry as geometry
 from .shape_lowering import lower_select_scatter, lower_slice_scatter
-from .view_backward import _positions, _span, as_strided_read, diagonal_of
+from .view_backward import _span, as_strided_read, diagonal_of, put_at, read_at
 from .views import _check_as_strided, slice_
 
 
@@ -117,9 +117,9 @@ diagonal_scatter = _scatter(
 # ---- as_strided: in terms of places in the storage, since a copy need not lie as its source does
 def _write_kernel(xp, self, src, shape, stride, offset, size, strides, start):
     storage = xp.zeros(max(_span(shape, stride, offset), _span(size, strides, start)), self.dtype)
-    storage[_positions(xp, shape, stride, offset)] = self
-    storage[_positions(xp, size, strides, start)] = cast_array(src, by_numpy[src.dtype], by_numpy[self.dtype])
-    return storage[_positions(xp, shape, stride, offset)]
+    put_at(xp, storage, shape, stride, offset, self)
+    put_at(xp, storage, size, strides, start, cast_array(src, by_numpy[src.dtype], by_numpy[self.dtype]))
+    return read_at(xp, storage, shape, stride, offset)
 
 
 def _kept_by_pytorch(g, shape, stride, offset, size, strides, start):

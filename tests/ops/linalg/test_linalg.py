@@ -386,3 +386,9 @@ def test_slopes_of_small_norms_are_finite_in_half_precision():
     x = torch.ones(2, 3, dtype=torch.float16, requires_grad=True)
     (slope,) = torch.autograd.grad(torch.pairwise_distance(x, x).sum(), x)
     assert slope.tolist() == [[0.0] * 3] * 2
+
+
+def test_the_gradient_of_a_trace_is_zero_beside_the_diagonal_whatever_it_is():
+    x = torch.randn(2, 3, requires_grad=True)
+    (slope,) = torch.autograd.grad(x.trace(), x, torch.tensor(float("inf")))
+    assert slope.tolist() == [[float("inf"), 0, 0], [0, float("inf"), 0]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -218,3 +220,22 @@ def test_windows_of_other_numbers_than_floats_have_gradients(dtype) -> None:
     x = torch.arange(6).to(getattr(torch, dtype)).requires_grad_()
     (gradient,) = torch.autograd.grad(x.unfold(0, 3, 2).real.sum(), x)
     assert gradient.tolist() == [1, 1, 2, 1, 1, 0] and gradient.dtype is x.dtype
+
+
+@pytest.mark.parametrize(
+    "size, stride, start",
+    [((2, 2), (1, 2), 0), ((2, 3), (5, 1), 2), ((3, 3), (1, 1), 1), ((0, 3), (1, 1), 0), ((), (), 7), ((2, 2), (3, 0), 0)],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_gradient_of_a_window_on_the_storage_goes_to_its_places(size, stride, start, turned):
+    leaf = torch.zeros(4, 5, requires_grad=True)
+    x = leaf.t() if turned else leaf
+    g = torch.arange(1.0, 1 + math.prod(size)).reshape(size)
+    expected = np.zeros(20)
+    places = start + sum(np.indices(size)[d] * st for d, st in enumerate(stride)) if size else np.array(start)
+    np.add.at(expected, places, g.numpy())
+    (slope,) = torch.autograd.grad(x.as_strided(size, stride, start), leaf, g)
+    assert np.array_equal(slope.numpy(), expected.reshape(4, 5))
+    if len({*places.ravel()}) == places.size:
+        written = torch.as_strided_scatter(leaf.detach(), g, size, stride, start)
+        assert np.array_equal(written.numpy(), expected.reshape(4, 5))
