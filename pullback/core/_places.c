@@ -573,14 +573,23 @@ static PyObject *py_clone(PyObject *self, PyObject *args) {
 #define CAST_TO(from, to) \
     for (i64 k = 0; k < n; k++) ((to *)y)[k] = (to)((const from *)x)[k]; \
     break
-#define FLOAT_TO(from, to)                                            \
-    for (i64 k = 0; k < n; k++) {                                     \
-        from v = ((const from *)x)[k];                                \
-        from most = sizeof(to) == 8 ? (from)9.2e18 : (from)2147483520; \
-        int fits = v > -most && v < most;                             \
-        outside |= !fits;                                             \
-        ((to *)y)[k] = (to)(i64)(fits ? v : 0);                       \
-    }                                                                 \
+#define FLOATS_TO(from, to, way, most)                       \
+    for (i64 k = at; k < stop; k++) {                            \
+        const from v = ((const from *)x)[k];                     \
+        const int fits = (v > -(from)(most)) & (v < (from)(most)); \
+        outside |= !fits;                                        \
+        ((to *)y)[k] = (to)(way)(fits ? v : 0);                  \
+    }
+#define FLOAT_TO(from, to) /* what fits i32 is no matter of 64 bits, which few processors convert to at once */ \
+    for (i64 at = 0, stop; at < n; at = stop) {                  \
+        const int before = outside;                              \
+        stop = sizeof(to) == 8 && n - at > 1024 ? at + 1024 : n; \
+        FLOATS_TO(from, to, int, 2147483520)                     \
+        if (sizeof(to) == 8 && outside) {                        \
+            outside = before;                                    \
+            FLOATS_TO(from, to, i64, 9.2e18)                     \
+        }                                                        \
+    }                                                            \
     break
 #define TRUTH_OF(from) \
     for (i64 k = 0; k < n; k++) y[k] = ((const from *)x)[k] != 0; \

@@ -403,10 +403,31 @@ CUBE(h_cube_d, f64)
 TWO(h_igamma, f32, f, s_gamma_part(v, w, 0))
 TWO(h_igammac, f32, f, s_gamma_part(v, w, 1))
 TWO(h_hypot, f32, f, ({ f64 p = v, q = w, r = __builtin_sqrt(p * p + q * q); (isinf(v) || isinf(w)) ? (f64)INF : r; }))
-/* The difference as it is rounded, and what rounding it lost: that would be digits of the power. */
-TWO(h_logaddexp2, f32, f, ({ f32 top = f_max(v, w), low = v > w ? w : v, s = top - low, back = s - top, lost = (top - (s - back)) - (low + back); \
-                             lost = lost == lost ? lost * 0.6931471806f : 0.f; \
-                             f32 e = f_exp2(-s), r = top + f_log1p(e - e * lost) * 1.4426950408889634f; v == w ? v + 1.f : r; }))
+/* log2(2^v + 2^w): the power of what they differ by, then the logarithm of one more than it, halved where it is nearer to two. */
+#ifdef __FMA__
+#define MADD(a, b, c) __builtin_fma(a, b, c)
+#else
+#define MADD(a, b, c) ((a) * (b) + (c))
+#endif
+INLINE f64 V(s_logaddexp2)(f64 v, f64 w) {
+    f64 top = v > w ? v : w, low = v > w ? w : v, d = low - top, c = d < -1000. ? -1000. : d;
+    f64 t = c + 6755399441055744., f = c - (t - 6755399441055744.); /* the integer is in the low bits */
+    f64 e = 7.054911620801121e-09; e = MADD(e, f, 1.0178086009239696e-07); e = MADD(e, f, 1.3215486790144305e-06);
+    e = MADD(e, f, 1.5252733804059838e-05); e = MADD(e, f, 0.00015403530393381606); e = MADD(e, f, 0.0013333558146428441);
+    e = MADD(e, f, 0.009618129107628477); e = MADD(e, f, 0.055504108664821576); e = MADD(e, f, 0.2402265069591007);
+    e = MADD(e, f, 0.6931471805599453); e = MADD(e, f, 1.0);
+    e = e * bits_f64((f64_bits(t) << 52) + 0x3ff0000000000000ull);
+    const int is_large = e > 0.41421356237309503;
+    f64 s = (is_large ? e - 1. : e) / (is_large ? e + 3. : e + 2.), z = s * s;
+    f64 q = 0.2219530832136867; q = MADD(q, z, 0.2623081892525388); q = MADD(q, z, 0.3205988979753252);
+    q = MADD(q, z, 0.4121985831111324); q = MADD(q, z, 0.5770780163555854); q = MADD(q, z, 0.9617966939259756);
+    q = MADD(q, z, 2.8853900817779268);
+    f64 r = top + MADD(s, q, is_large ? 1. : 0.);
+    r = v == w ? top + 1. : r;
+    return v != v || w != w ? v + w : r;
+}
+#undef MADD
+TWO(h_logaddexp2, f32, f, V(s_logaddexp2)((f64)v, (f64)w))
 /* The neighbour towards another number: one more or one less in the bits of the size; from zero the smallest number. */
 #define NEIGHBOUR(T, I, suffix)                                                                  \
     INLINE T V(neighbour_##suffix)(T v, T w) {                                                   \

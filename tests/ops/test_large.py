@@ -284,6 +284,21 @@ def test_one_number_fills_arrays_of_any_order(dtype, threads):
     assert (torch.ones(300, 401).fill_(3).t().zero_() == 0).all() and torch.full_like(torch.ones(300, 401), 2).sum() == 240600
 
 
+@pytest.mark.parametrize("far", [(), (3e9,), (float("nan"), -5e18)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_floats_as_integers_wherever_large_ones_stand(dtype, far):
+    x = torch.from_numpy(np.random.default_rng(0).uniform(-300, 300, 5000)).to(dtype)
+    for k, value in enumerate(far):
+        x[2000 + 900 * k] = value
+    near = x.abs() < 1e3
+    for whole in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
+        found = x.to(whole)
+        assert np.array_equal(found.numpy()[near.numpy()], x.numpy()[near.numpy()].astype(np.int64).astype(found.numpy().dtype))
+        for value in far if whole is torch.int64 else ():
+            lowest = value != value
+            assert found[x.isnan() if lowest else x == value].item() == (-(2**63) if lowest else int(torch.tensor(value, dtype=dtype).item()))
+
+
 def test_arrays_that_no_loop_takes():
     x = np.ones((3, 4), np.float32)
     for arrays in (
