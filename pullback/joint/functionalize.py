@@ -289,7 +289,12 @@ class Functionalization(TorchDispatchMode):
         """Refuse a write to a tensor that shows an element several times, but for one that puts the same number everywhere."""
         declared = functional_of(op).declared
         if declared.expanded is None:
-            inplace.check_overlap(target)
+            try:
+                inplace.check_overlap(target)
+            except RuntimeError as error:
+                raise RuntimeError(
+                    f"Functionalization encountered a tensor being mutated that has internal overlap: {error}"
+                ) from None
         elif declared.expanded is not declared.write and inplace.is_expanded(target):
             raise NotImplementedError(
                 f"{op.name} of an expanded tensor in a compiled function: which of its elements is written last, a graph cannot say. "

@@ -204,6 +204,8 @@ def test_overlapping_targets_are_refused_as_in_eager():
             RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
         ):
             form(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="a tensor being mutated that has internal overlap"):
+        functional(f)(torch.ones(2, 3))
 
 
 def test_effects():

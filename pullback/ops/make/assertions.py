@@ -64,6 +64,26 @@ def _like(t: Tensor, size: Any, stride: Any, dtype: Any, device: Any, layout: An
             raise RuntimeError(f"Tensor {what} mismatch! Expected: {wanted}, Got: {found}")
 
 
+INT_MAX = 2**63 - 1
+
+
+def _in_range(size: Any, low: int | None, high: int | None, of_sizes: bool = False) -> None:
+    low, high = 0 if of_sizes and low is None else low, INT_MAX if high is None else high
+    if low is not None and high < low:
+        raise RuntimeError(f"Max must be greater than or equal to min. Got min={low} max={high}")
+    if symbolic(size):
+        env = size.node.shape_env
+        (env.constrain_for_size if of_sizes else env.constrain_range)(size, low, high if high < INT_MAX else None)
+    elif isinstance(size, int) and (size > high or low is not None and size < low):
+        raise RuntimeError(f"Invalid value range for {size} between [{-INT_MAX - 1 if low is None else low}, {high}].")
+
+
+def _size_in_range(size: Any, low: int | None, high: int | None) -> None:
+    if high is not None and high <= 2:
+        raise RuntimeError(f"Max value to constrain_range_for_size must be greater than 2. got: {high}")
+    _in_range(size, low, high, True)
+
+
 def _assertion(schema: str, check: Callable, without_data: Callable) -> Operator:
     return Operator(schema, _Assertion(check, without_data), vjp=NONDIFFERENTIABLE)
 
@@ -76,4 +96,17 @@ assert_tensor_metadata = _assertion(
     _like,
     _like,
 )
-ASSERTIONS = (assert_scalar, assert_async, assert_async_msg, assert_tensor_metadata)
+constrain_range = _assertion(
+    "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", _in_range, _in_range
+)
+constrain_range_for_size = _assertion(
+    "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", _size_in_range, _size_in_range
+)
+ASSERTIONS = (
+    assert_scalar,
+    assert_async,
+    assert_async_msg,
+    assert_tensor_metadata,
+    constrain_range,
+    constrain_range_for_size,
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
+from pullback.capture.shapes import ShapeEnv
 
 aten = torch.ops.aten
 
@@ -34,3 +35,23 @@ def test_metadata() -> None:
     ):
         with pytest.raises(RuntimeError, match=f"Tensor {words} mismatch! Expected"):
             aten._assert_tensor_metadata(t, *args)
+
+
+def test_ranges_of_numbers():
+    assert aten.sym_constrain_range(5, min=1, max=10) is None and aten.sym_constrain_range(5.5, min=6) is None
+    with pytest.raises(RuntimeError, match=r"Invalid value range for 50 between \[1, 10\]"):
+        aten.sym_constrain_range(50, min=1, max=10)
+    with pytest.raises(RuntimeError, match="Max must be greater than or equal to min"):
+        aten.sym_constrain_range(5, min=6, max=3)
+    assert aten.sym_constrain_range_for_size(1) is None
+    with pytest.raises(RuntimeError, match="Invalid value range for -1 between"):
+        aten.sym_constrain_range_for_size(-1)
+    with pytest.raises(RuntimeError, match="greater than 2. got: 1"):
+        aten.sym_constrain_range_for_size(5, max=1)
+
+
+def test_ranges_of_symbols_are_known_from_there_on():
+    env = ShapeEnv()
+    n = env.create_unbacked_symint()
+    aten.sym_constrain_range_for_size(n, min=2, max=7)
+    assert n >= 2 and n <= 7

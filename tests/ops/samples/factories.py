@@ -81,6 +81,6 @@ EXEMPT: dict[str, str] = {
         "sym_stride", "size", "stride", "dim", "numel", "is_contiguous", "is_contiguous.memory_format", "sym_is_contiguous",
         "is_strides_like_format", "is_non_overlapping_and_dense", "is_same_size",
     ), PYTHON),
-    **dict.fromkeys(("_assert_scalar", "_assert_async", "_assert_async.msg", "_assert_tensor_metadata"), GIVES_NOTHING),
+    **dict.fromkeys(("_assert_scalar", "_assert_async", "_assert_async.msg", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size"), GIVES_NOTHING),
     **dict.fromkeys(("to_mkldnn", "_mkldnn_to_dense", "_mkldnn_reshape"), OPAQUE),
 }  # fmt: skip
