@@ -18,7 +18,7 @@ def test_gather_between_numbers_and_vectors(shape: tuple, at, dynamic: bool) -> 
 
 @pytest.mark.parametrize("d", ["float32", "bfloat16", "int32"])
 def test_places_named_twice(d: str) -> None:
-    """They meet in the order of the index: the last one stays, or all are combined, narrow floats rounded once."""
+    """They meet in the order of the index: the last one stays, or all are combined, narrow floats as the operators round them."""
     torch.manual_seed(0)
     x, s, v = ((torch.randn(*n) * 3).to(getattr(torch, d)) for n in ((9, 20), (30, 20), (30, 7)))
     i, j = torch.randint(0, 9, (30, 20)), torch.randint(0, 20, (7,))
@@ -37,7 +37,7 @@ def test_places_named_twice(d: str) -> None:
         ]
         return tuple(result)
 
-    check(f, x, s, v, i, j)
+    check(f, x, s, v, i, j, whole=d != "bfloat16")  # index_reduce rounds narrow products at every step: an operator
 
 
 @pytest.mark.parametrize("case", ["index beyond the source", "index out of bounds", "another dtype"])

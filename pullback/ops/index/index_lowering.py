@@ -155,6 +155,8 @@ def lower_index_fill(b: Builder, x: Value, dim, at: Value, value):
 
 
 def lower_index_reduce(b: Builder, x: Value, dim, at: Value, source: Value, reduce, include_self):
+    if reduce in ("prod", "mean") and b.wide(x.dtype) is not x.dtype:
+        return NotLowerable("products of narrow floats that are rounded at every step")
     return _slices(b, x, dim, at, source, reduce, include_self)
 
 
