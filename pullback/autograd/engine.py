@@ -169,13 +169,15 @@ def _walk(task: Walk) -> None:
     """Run ready nodes until none is left."""
     heap, ready, sinks, records = task.heap, task.ready, task.sinks, task.records
     keep_graph, wanted, needed = task.keep_graph, task.wanted, task.needed
+    targets = {e[0] for e in wanted}
     in_place = not ambient.mode & modes.GRAD
     watched = ambient.mode & (modes.ANOMALY | modes.PROFILE)
     send = deliver if ambient.mode & ~modes.GRAD else quick_deliver  # somebody who listens hears of every sum
     while heap or sinks:
         node = task.node = sinks.pop() if sinks else ready.pop(heappop(heap))
         gs = records.pop(node)[FIRST:]
-        if wanted and not _capture(task, node, gs):
+        # a root from which no target can be reached has a record, and does not run
+        if wanted and (node in targets or not needed.get(node)) and not _capture(task, node, gs):
             continue
         if node.__class__ is AccumulateGrad and not (watched or node.hooked):
             accumulate(node.variable, gs)
@@ -336,29 +338,28 @@ def needed_for(roots: list, inputs: list, run_inputs: bool = False) -> dict:
     """Nodes on a path from a root to an input: True where the node must run, False where it is only captured. With
     `run_inputs`, inputs that are reached run as well."""
     targets = {e[0] for e in inputs}
-    leads: dict = {}  # node -> whether an edge of it leads to a target
-    for root, _ in roots:
-        if root in leads:
-            continue
-        leads[root] = False
-        stack = [(root, iter(root.edges))]
-        while stack:
-            node, edges = stack[-1]
-            for edge in edges:
-                if edge is None:
-                    continue
-                child = edge[0]
-                if child not in leads:
-                    leads[child] = False
-                    stack.append((child, iter(child.edges)))
-                    break
-                if leads[child] or child in targets:
-                    leads[node] = True
+    parents_of: dict[Node, list[Node]] = {root: [] for root, _ in roots}  # the nodes with an edge to one
+    reached = list(parents_of)
+    for node in reached:
+        for edge in node.edges:
+            if edge is None:
+                continue
+            child = edge[0]
+            parents = parents_of.get(child)
+            if parents is None:
+                parents_of[child] = [node]
+                reached.append(child)
             else:
-                stack.pop()
-                if stack and (leads[node] or node in targets):
-                    leads[stack[-1][0]] = True
-    return {n: runs or run_inputs for n, runs in leads.items() if runs or n in targets}
+                parents.append(node)
+    needed = {n: run_inputs for n in targets if n in parents_of}
+    waiting, led = list(needed), set()
+    while waiting:
+        for parent in parents_of[waiting.pop()]:
+            if parent not in led:
+                led.add(parent)
+                needed[parent] = True
+                waiting.append(parent)
+    return needed
 
 
 # ---- gradients

@@ -1,6 +1,7 @@
 """The engine: order, accumulation, arguments, threads, memory."""
 
 import gc
+import random
 import threading
 import tracemalloc
 import weakref
@@ -12,6 +13,7 @@ import pytest
 import pullback as torch
 from pullback.autograd import engine
 from pullback.backward.compiled import enable
+from pullback.core.node import edge_of
 
 
 @pytest.fixture
@@ -460,3 +462,32 @@ def test_a_gradient_lies_as_its_leaf_does(use):
     part = torch.randn(4, 6)[:, ::2].requires_grad_()
     (part * 2).sum().backward()
     assert part.grad.is_contiguous()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("run_inputs", [False, True])
+def test_the_nodes_that_lead_to_inputs_are_those_from_which_one_can_be_reached(seed: int, run_inputs: bool) -> None:
+    draw = random.Random(seed)
+    values = [torch.ones(1, requires_grad=True) for _ in range(3)]
+    for _ in range(15):
+        values.append(draw.choice(values) * draw.choice(values))
+    roots, inputs = ([edge_of(v) for v in draw.sample(values, n)] for n in (2, 4))
+
+    def reach(node) -> set:
+        """All nodes that gradients of one go to, without itself."""
+        below = {e[0] for e in node.edges if e is not None}
+        return below.union(*map(reach, below))
+
+    targets, there = {e[0] for e in inputs}, {e[0] for e in roots}
+    expected = {n: bool(targets & reach(n)) for n in there.union(*map(reach, there))}
+    expected = {n: runs or run_inputs for n, runs in expected.items() if runs or n in targets}
+    assert engine.needed_for(roots, inputs, run_inputs) == expected
+
+
+def test_a_result_from_which_no_input_can_be_reached_keeps_its_graph(leaf):
+    other = torch.ones(3, requires_grad=True)
+    apart = other * other
+    (found,) = torch.autograd.grad([(leaf * leaf).sum(), apart.sum()], [leaf])
+    assert found.tolist() == [2.0, 4.0, 6.0]
+    apart.sum().backward()  # what it saved is still there
+    assert other.grad.tolist() == [2.0, 2.0, 2.0]
