@@ -281,7 +281,9 @@ def test_one_number_fills_arrays_of_any_order(dtype, threads):
             elements.fill(array, value)
             assert np.array_equal(array, np.full(array.shape, value, dtype), equal_nan=True)
             assert (whole == 7).sum() == whole.size - array.size
-    assert (torch.ones(300, 401).fill_(3).t().zero_() == 0).all() and torch.full_like(torch.ones(300, 401), 2).sum() == 240600
+    assert (torch.ones(300, 401).fill_(3).t().zero_() == 0).all() and torch.full_like(
+        torch.ones(300, 401), 2
+    ).sum() == 240600
 
 
 @pytest.mark.parametrize("far", [(), (3e9,), (float("nan"), -5e18)])
@@ -293,10 +295,14 @@ def test_floats_as_integers_wherever_large_ones_stand(dtype, far):
     near = x.abs() < 1e3
     for whole in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
         found = x.to(whole)
-        assert np.array_equal(found.numpy()[near.numpy()], x.numpy()[near.numpy()].astype(np.int64).astype(found.numpy().dtype))
+        assert np.array_equal(
+            found.numpy()[near.numpy()], x.numpy()[near.numpy()].astype(np.int64).astype(found.numpy().dtype)
+        )
         for value in far if whole is torch.int64 else ():
             lowest = value != value
-            assert found[x.isnan() if lowest else x == value].item() == (-(2**63) if lowest else int(torch.tensor(value, dtype=dtype).item()))
+            assert found[x.isnan() if lowest else x == value].item() == (
+                -(2**63) if lowest else int(torch.tensor(value, dtype=dtype).item())
+            )
 
 
 def test_arrays_that_no_loop_takes():

@@ -73,7 +73,9 @@ def test_sinc_rounds_its_angle_as_the_rule_does():
 
 
 def test_the_derivative_of_digamma():
-    x = np.concatenate([10.0 ** np.linspace(-18, 18, 400), np.random.default_rng(0).uniform(0.5, 40, 400)]).astype(np.float32)
+    x = np.concatenate([10.0 ** np.linspace(-18, 18, 400), np.random.default_rng(0).uniform(0.5, 40, 400)]).astype(
+        np.float32
+    )
     op, loop = registry["polygamma.default"], table["rows"][("trigamma",)]
     expected = op.kernel(np, 1, x.astype(np.float64))
     assert (np.abs(loop(x) - expected) <= 4 * np.spacing(expected.astype(np.float32))).all()
@@ -82,7 +84,9 @@ def test_the_derivative_of_digamma():
     np.testing.assert_allclose(loop(left), op.kernel(np, 1, left.astype(np.float64)), rtol=2e-5)
     ends = torch.tensor([0.0, -0.0, -1.0, float("inf"), float("nan"), float("-inf"), -1e8])
     found = torch.polygamma(1, ends).tolist()
-    assert found[:2] == [np.inf] * 2 and found[2] > 1e15 and found[3] == 0 and np.isnan(found[4:6]).all() and found[6] > 9
+    assert (
+        found[:2] == [np.inf] * 2 and found[2] > 1e15 and found[3] == 0 and np.isnan(found[4:6]).all() and found[6] > 9
+    )
 
 
 def test_the_logarithm_of_the_gamma_function():

@@ -241,7 +241,12 @@ _native_add = small.table.get("index_add_.default")
 
 def added_natively(rows, at, values) -> bool:
     """Whether rows were added by the loop in C, which is for row-major arrays of NumPy's of some dtypes; nothing is done where not."""
-    if _native_add is None or rows.__class__ is not np.ndarray or rows.dtype != values.dtype or rows.dtype not in by_numpy:
+    if (
+        _native_add is None
+        or rows.__class__ is not np.ndarray
+        or rows.dtype != values.dtype
+        or rows.dtype not in by_numpy
+    ):
         return False
     given = (rows, np.ascontiguousarray(at, np.int64), np.ascontiguousarray(values))
     target, places, source = (make_tensor(a, by_numpy[a.dtype]) for a in given)

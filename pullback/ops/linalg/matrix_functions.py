@@ -17,7 +17,6 @@ from ...core.tensor import Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
 from ..shape.view_backward import diagonal_backward
-from ..system.operator import exports
 from ..system.scalars import exact_out
 from . import checks
 from . import function_kernels as kernels

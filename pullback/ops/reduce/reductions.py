@@ -260,7 +260,9 @@ def _share_among_equals(g, self, out, dim, keepdim):
 
 
 def share_among_all_equals(g, self, out):
-    if ambient.mode < modes.LISTENING and not (self._keys | out._keys):  # nobody writes a program down: look at the result
+    if ambient.mode < modes.LISTENING and not (
+        self._keys | out._keys
+    ):  # nobody writes a program down: look at the result
         extreme = out.item()
         others = self == self if extreme != extreme else self != extreme
         return (g / (self.numel() - int(others.sum().item()))).expand(self.shape).masked_fill(others, 0)

@@ -203,7 +203,11 @@ def test_products_of_bytes_are_summed_in_wide_integers():
 
 
 def test_batches_added_to_a_batch_are_the_sum_whichever_way_they_lie():
-    y, a, b = _make((4, 2, 5), torch.float32), _make((4, 2, 6), torch.float32)[:, :, :3], _make((4, 3, 5), torch.float32)
+    y, a, b = (
+        _make((4, 2, 5), torch.float32),
+        _make((4, 2, 6), torch.float32)[:, :, :3],
+        _make((4, 3, 5), torch.float32),
+    )
     whole = y.double() + a.double() @ b.double()
     for addend in (y, y[:1], y[0, 0]):
         expected = addend.double() + a.double() @ b.double()

@@ -224,7 +224,14 @@ def test_windows_of_other_numbers_than_floats_have_gradients(dtype) -> None:
 
 @pytest.mark.parametrize(
     "size, stride, start",
-    [((2, 2), (1, 2), 0), ((2, 3), (5, 1), 2), ((3, 3), (1, 1), 1), ((0, 3), (1, 1), 0), ((), (), 7), ((2, 2), (3, 0), 0)],
+    [
+        ((2, 2), (1, 2), 0),
+        ((2, 3), (5, 1), 2),
+        ((3, 3), (1, 1), 1),
+        ((0, 3), (1, 1), 0),
+        ((), (), 7),
+        ((2, 2), (3, 0), 0),
+    ],
 )
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_gradient_of_a_window_on_the_storage_goes_to_its_places(size, stride, start, turned):
