@@ -17,7 +17,7 @@ from ..autograd.function import Function, call
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import Autograd, Node, edge_of, next_sequence, requires_grad
-from ..core.tensor import Tensor
+from ..core.tensor import FAKE, Tensor
 
 if TYPE_CHECKING:
     from .operator import LibraryOperator
@@ -253,6 +253,8 @@ def _watch(op: LibraryOperator, live: list[Tensor], written: list, out) -> None:
         if not isinstance(t, Tensor) or t.dtype.category < 2:
             continue
         mutated = any(t is x for x in written)
+        if requires_grad(t) and t._keys & FAKE:
+            continue  # a graph is being made of the call: it warns when the graph runs
         if requires_grad(t):
             t.register_hook(warn)
             if mutated and t._view_info is not None and requires_grad(t._view_info.base):

@@ -170,6 +170,21 @@ def test_backward_through_what_such_a_call_gave_back_or_wrote_warns(lib):
             t.sum().backward(retain_graph=True)
 
 
+def test_a_graph_takes_a_call_that_would_warn(lib):
+    lib.define("write_in_graphs(Tensor(a!) x) -> Tensor(a!)")
+    lib.impl("write_in_graphs", lambda x: x.add_(5), "CPU")
+    lib.impl("write_in_graphs", lambda x: x, "Meta")
+
+    def f(x):
+        y = x * 2
+        ops.write_in_graphs(y)
+        return y * y
+
+    x = torch.ones(2, requires_grad=True)
+    torch.compile(f, backend="aot_eager", fullgraph=True)(x).sum().backward()
+    assert x.grad.tolist() == [28, 28]
+
+
 def test_the_fallback_mode(lib):
     lib.define("f(Tensor x) -> Tensor")
     lib.impl("f", lambda x: x * 2, "CPU")
