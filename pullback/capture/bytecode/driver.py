@@ -73,7 +73,7 @@ class Driver:
         segment = self.segments.get(key)
         if segment is None:
             is_first = run_whole is not None and frames[0].code is self.function.__code__
-            wanted = (self.wanted if is_first else Wanted())._replace(
+            wanted = (self.wanted if is_first else Wanted(self._still_stolen(frames[0])))._replace(
                 hooked=hooked, fewer=self.policy.fewer, whole=self.policy.fullgraph
             )
             segment = self.segments[key] = Segment(self.policy.new_sizes(moving=moving_here(frames)), wanted)
@@ -93,6 +93,11 @@ class Driver:
                 self.policy.uncaptured(f"what it reads changed while it was captured: {entry.why_not(frames)}")
                 segment.is_uncaptured = True
         return run_whole() if run_whole is not None else Machine(NotTracing(), frames).run()
+
+    def _still_stolen(self, frame: Frame) -> tuple[str, ...]:
+        """The lists that graphs before this place have left for those after it to empty."""
+        names = self.wanted.stolen if frame.code is self.function.__code__ else ()
+        return tuple(name for name in names if isinstance(frame.locals.get(name), list))
 
     def _open(self, entry: Entry, function: types.FunctionType | None) -> None:
         """An entry was run again, from the start of a function: from now on the policy may have a short way to it."""

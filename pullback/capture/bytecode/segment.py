@@ -235,7 +235,7 @@ class Capture:
                 raise Restart(machine.bottom, f"it raises {type(error).__name__}: {error}", error) from error
             self._check_context(world, ended, machine)
             if ended is not None:
-                self.stolen, self.empty = (), False  # what comes after the graph may read the lists
+                self.empty = False
                 BREAKS.error = BREAKS.error if place.error is None else place.error
                 self.broke(ended, place.where or machine.where())
             left = Left(int(ambient.mode) & modes.GRAD, dict(ambient.autocast), modes.settings())
@@ -315,6 +315,7 @@ class Capture:
         else:
             self._forget_dead(machine)
             last = [f"frames[:] = [{', '.join(rebuild.frame(f) for f in machine.frames)}]", "return STOP"]
+            self.stolen = self._read_no_more("\n".join([*rebuild.lines, *effects, *last]))
         self._check_dropped(rebuild)
         self._check_hooked_later(machine, rebuild, ended)
         self._check_leaves(rebuild)
@@ -349,8 +350,14 @@ class Capture:
         for frame in machine.frames:
             for name in dead_names(frame):
                 value = frame.locals[name]
-                if isinstance(value, (Tensor, TracedArray)) and self.world.outside.source_of(value) is None:
+                is_made = isinstance(value, (Tensor, TracedArray)) and self.world.outside.source_of(value) is None
+                if is_made or name in self.stolen and frame is machine.frames[0]:
                     del frame.locals[name]
+
+    def _read_no_more(self, after: str) -> tuple[str, ...]:
+        """The stolen lists that nothing reads in what follows the graph: others are left to the next one."""
+        variable, source = self.world.outside.conditions.variable, self.world.outside.sources.get
+        return tuple(n for n in self.stolen if not _names(variable(source("local", None, (0, n))), after))
 
     def _check_hooked_later(self, machine: TracingMachine, rebuild: Rebuild, ended: str | None) -> None:
         """A tensor that the program may hook after the graph must be used after it only: what is computed of it in the same
@@ -439,7 +446,7 @@ class Capture:
 
     def _call_lines(self, rebuild: Rebuild, run: Callable | None, left: Left, records: int, after: str) -> list[str]:
         """The call of the graph, with recording and without autocast as it was compiled; `after`: what follows it."""
-        out: list[str] = []
+        out = [f"l0[{name!r}].clear()" for name in self.stolen]
         switches_settings = any(n.target is modes._set_settings for n in self.trace.graph.nodes)
         if run is not None:
             arguments, before = self._inputs(after)
@@ -472,7 +479,7 @@ class Capture:
         if not self.stolen:
             return ", ".join(names.values()), []
         taken = [names[i] for i in self.taken]
-        dropped = [name for name in dict.fromkeys(taken) if not re.search(rf"\b{name}\b", after)]
+        dropped = [name for name in dict.fromkeys(taken) if not _names(name, after)]
         lines = [f"taken = [{', '.join(taken)}]", *(f"l0[{name!r}].clear()" for name in self.stolen)]
         lines += [f"{' = '.join(dropped)} = None"] if dropped else []
         return ", ".join(["taken", *(name for i, name in names.items() if i not in self.taken)]), lines
@@ -496,6 +503,11 @@ class Capture:
                         f"{v}.storage_offset() == {example._offset}",
                         f"{source.name}.storage_offset() == {example._offset}",
                     )
+
+
+def _names(variable: str, text: str) -> bool:
+    """Whether lines of Python use a variable."""
+    return re.search(rf"\b{variable}\b", text) is not None
 
 
 def _has_symbols(example) -> bool:

@@ -62,3 +62,91 @@ def test_a_tensor_dies_at_its_last_use(backend):
         alive.clear()
         f(inputs)
     assert alive == [True, False]
+
+
+def stealing(body):
+    """A compiled graph that takes a list of its own."""
+    result = symbolic_trace(body)
+    set_locals_to_steal(result, ["inputs"])
+    return torch.compile(result)
+
+
+@pytest.fixture
+def watching():
+    """(operator that ends a graph, tensors watched, for each call of it which of them were alive)"""
+    known, alive = [], []
+
+    def impl(t):
+        alive.append([ref() is not None for ref in known])
+        return t.clone()
+
+    with torch.library._scoped_library("boxing_breaks", "FRAGMENT") as lib:
+        lib.define("look(Tensor x) -> Tensor")
+        lib.impl("look", impl, "CPU")
+        yield torch.ops.boxing_breaks.look, known, alive
+
+
+def jagged():
+    return torch.nested.nested_tensor([torch.ones(1, 3), torch.ones(2, 3)], layout=torch.jagged)
+
+
+def test_a_stolen_list_is_emptied_where_the_graph_ends_early(watching):
+    look, known, alive = watching
+    f = stealing(lambda inputs: look(inputs[0].cos().sum() + inputs[1].sum()))
+    for _ in range(2):
+        inputs = [torch.zeros(3), torch.ones(3)]
+        known[:] = map(weakref.ref, inputs)
+        assert f(inputs) == 6
+        assert inputs == []
+    assert alive == [[False, False]] * 2
+
+
+@pytest.mark.filterwarnings("ignore:compile. body runs uncompiled")
+def test_a_list_with_a_jagged_tensor_is_emptied(watching):
+    look, known, alive = watching
+
+    def body(inputs):
+        first, second = inputs[0], inputs[1]
+        return look(second * 2), first
+
+    f = stealing(body)
+    nested = torch.nested.nested_tensor([torch.ones(1, 3), torch.ones(2, 3)], layout=torch.jagged)
+    for _ in range(2):
+        inputs = [nested, torch.ones(3)]
+        known[:] = map(weakref.ref, inputs)
+        doubled, same = f(inputs)
+        assert doubled.tolist() == [2.0] * 3 and same is nested
+        assert inputs == []
+    assert alive == [[True, False]] * 2
+
+
+def test_what_is_read_after_a_break_lives_on(watching):
+    look, known, alive = watching
+
+    def body(inputs):
+        first, second = inputs[0] + 1, inputs[1] * 1
+        return look(look(first) + second) * inputs[2]
+
+    f = stealing(body)
+    for _ in range(2):
+        inputs = [torch.ones(3), torch.full((3,), 2.0), torch.full((3,), 3.0)]
+        known[:] = map(weakref.ref, inputs)
+        assert f(inputs).tolist() == [12.0] * 3
+        assert inputs == []
+    assert [seen[2] for seen in alive] == [True] * 4
+
+
+def test_a_list_that_is_read_after_a_break_is_emptied_by_the_graph_after_it(watching):
+    look, known, alive = watching
+
+    def body(inputs, start):
+        before = look(start * 2)
+        return look(before + inputs[0] + inputs[1])
+
+    f = stealing(body)
+    for _ in range(2):
+        inputs = [torch.ones(3), torch.ones(3)]
+        known[:] = map(weakref.ref, inputs)
+        assert f(inputs, torch.ones(3)).tolist() == [4.0] * 3
+        assert inputs == []
+    assert alive == [[True, True], [False, False]] * 2
