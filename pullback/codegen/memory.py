@@ -4,7 +4,7 @@ In: kernels and calls in order, and which buffers are the caller's. Out: an offs
 arena. Places are multiples of 64 bytes. The large come first: greedy, lowest gap first.
 
 `in_parts` makes several arenas of it, each needed from some step on, when values that came in have been read for the last time and
-their memory is free.
+their memory is free; results are allocated with the arena of the steps that write them.
 
 `overwrites` finds buffers whose last reader writes another one element by element: the two can be one, so that a product is
 made where its bias is added, in the memory of the result.
@@ -13,7 +13,7 @@ made where its bias is added, in the memory of the result.
 from __future__ import annotations
 
 import functools
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
@@ -23,8 +23,13 @@ from ..ops.lowering.loops import Buffer
 from .schedule import Nest
 
 ALIGNMENT = 64
-WORTH, MOST_CUTS = 16 << 20, 2  # bytes for which one more arena is made, and how many are
-MOST_CANDIDATES = 24  # steps that are looked at
+LEAST, WORTH, SHARE, MOST_CUTS = (
+    1 << 20,
+    16 << 20,
+    32,
+    3,
+)  # bytes for which one more arena is made: a share of all, within limits; how many
+MOST_CANDIDATES = 32  # steps that are looked at
 
 
 def lifetimes(order: list[tuple[set[Buffer], set[Buffer]]]) -> dict[Buffer, tuple[int, int]]:
@@ -51,21 +56,23 @@ def plan(order: Order, outside: set[Buffer]) -> tuple[dict[Buffer, int], int]:
 @dataclass
 class Parts:
     """Places in arenas that lie one after the other. The steps of part k begin at `cuts[k - 1]`; only then its arena is needed, and
-    what is in `dead[k - 1]` not any more."""
+    what is in `dead[k - 1]` not any more. Results in `born[k]` are first written by part k."""
 
     offsets: dict[Buffer, int]
     arenas: list[int]  # their sizes
     cuts: list[int]
     dead: list[set[Buffer]]
+    born: list[set[Buffer]]
 
 
-def in_parts(order: Order, outside: set[Buffer], dropped: set[Buffer]) -> Parts | None:
-    """Several arenas, where the most that is needed at once is then less by something that matters: `dropped` are values that came
-    in and that nobody needs after their last use. None where one arena will do."""
+def in_parts(order: Order, given: set[Buffer], kept: set[Buffer], dropped: set[Buffer]) -> Parts | None:
+    """Several arenas, where the most that is needed at once is then less by something that matters: `kept` are results, `dropped` values
+    that came in (`given`) and that nobody needs after their last use. None where one arena will do."""
     every = lifetimes(order)
-    spans = {b: span for b, span in every.items() if b not in outside}
+    spans = {b: span for b, span in every.items() if b not in given and b not in kept}
     ends = {b: every[b][1] + 1 for b in dropped if b in every}
-    cuts = best_cuts(len(order), spans, ends)
+    begins = {b: every[b][0] if b in every else 0 for b in kept}
+    cuts = best_cuts(len(order), spans, ends, begins)
     if not cuts:
         return None
     arenas: list[Places] = []
@@ -77,60 +84,63 @@ def in_parts(order: Order, outside: set[Buffer], dropped: set[Buffer]) -> Parts 
             found = next((place for place in fits if place is not None), None)
             offsets[b] = arenas[-1].take(b, *spans[b]) if found is None else found
     dead = [{b for b, last in ends.items() if begin < last <= end} for begin, end in pairwise([0, *cuts])]
-    return Parts(offsets, [a.size for a in arenas], cuts, dead)
+    born = [{b for b, at in begins.items() if begin <= at < end} for begin, end in pairwise([0, *cuts, len(order)])]
+    return Parts(offsets, [a.size for a in arenas], cuts, dead, born)
 
 
-def best_cuts(steps: int, spans: dict[Buffer, tuple[int, int]], ends: dict[Buffer, int]) -> list[int]:
+def best_cuts(
+    steps: int, spans: dict[Buffer, tuple[int, int]], ends: dict[Buffer, int], begins: dict[Buffer, int]
+) -> list[int]:
     """The steps at which to cut, so that least is needed at once; no more of them than is worth it."""
-    candidates = _few(sorted(end for end in set(ends.values()) if end < steps), ends)
-    in_use = functools.cache(functools.partial(_in_use, steps, spans))
-    if not candidates or in_use(0, steps) - in_use(0, candidates[0]) < WORTH:
+    freed, made = _until(ends, steps), _until(begins, steps)
+    candidates = _few(sorted(end for end in set(ends.values()) if end < steps), freed)
+    rows = sorted((first, last, bytes_of(b)) for b, (first, last) in spans.items())
+    in_use = functools.cache(functools.partial(_in_use, steps, rows))
+    most = functools.partial(_most, steps, in_use, freed, made)
+    worth = max(LEAST, min(WORTH, (freed[steps] + most(())) // SHARE))
+    if not candidates or most(()) - in_use(0, candidates[0]) - made[candidates[0] - 1] < worth:
         return []  # what begins before anything has ended is needed in any case
-    most = functools.partial(_most, steps, in_use, _freed(ends))
     best: tuple[int, ...] = ()
     for count in range(1, MOST_CUTS + 1):
         found = min(combinations(candidates, count), key=most, default=())
-        if most(best) - most(found) >= WORTH:
+        if most(best) - most(found) >= worth:
             best = found
     return list(best)
 
 
-def _freed(ends: dict[Buffer, int]) -> Counter[int]:
-    """How many bytes are free from each step on that were not before."""
-    result = Counter[int]()
-    for b, end in ends.items():
-        result[end] += bytes_of(b)
-    return result
+def _until(times: dict[Buffer, int], steps: int) -> list[int]:
+    """How many bytes belong to buffers whose time is each step, or one before."""
+    result = [0] * (steps + 1)
+    for b, at in times.items():
+        result[at] += bytes_of(b)
+    return list(accumulate(result))
 
 
-def _few(candidates: list[int], ends: dict[Buffer, int]) -> list[int]:
+def _few(candidates: list[int], freed: list[int]) -> list[int]:
     """Of steps at which something ends, those between which much does."""
-    freed = _freed(ends)
-    share, left, result = freed.total() // MOST_CANDIDATES, 0, []
+    share, last, result = freed[-1] // MOST_CANDIDATES, 0, []
     for cut in candidates:
-        left += freed[cut]
-        if left >= share:
+        if freed[cut] - last >= share:
             result.append(cut)
-            left = 0
+            last = freed[cut]
     return result
 
 
-def _most(steps: int, in_use: Callable[[int, int], int], freed: Counter[int], cuts: Sequence[int]) -> int:
+def _most(steps: int, in_use: Callable[[int, int], int], freed: list[int], made: list[int], cuts: Sequence[int]) -> int:
     """How many bytes are needed at once beyond those that come in, where parts begin at some steps."""
     highest = total = 0
     for begin, end in pairwise([0, *cuts, steps]):
         total += in_use(begin, end)
-        highest = max(highest, total - sum(size for at, size in freed.items() if at <= begin))
+        highest = max(highest, total + made[end - 1] - freed[begin])
     return highest
 
 
-def _in_use(steps: int, spans: dict[Buffer, tuple[int, int]], begin: int, end: int) -> int:
-    """How many bytes of what is first written by some steps are in use at once."""
+def _in_use(steps: int, rows: list[tuple[int, int, int]], begin: int, end: int) -> int:
+    """How many bytes of what is first written by some steps are in use at once; rows are (first step, last, bytes), in order."""
     changes = [0] * (steps + 1)
-    for b, (first, last) in spans.items():
-        if begin <= first < end:
-            changes[first] += bytes_of(b)
-            changes[last + 1] -= bytes_of(b)
+    for first, last, size in rows[bisect_left(rows, (begin,)) : bisect_left(rows, (end,))]:
+        changes[first] += size
+        changes[last + 1] -= size
     return max(accumulate(changes))
 
 

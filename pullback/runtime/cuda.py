@@ -214,27 +214,33 @@ class Machine:
         span = 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) // array.itemsize
         return self.as_strided(array, (span,), (array.itemsize,)).copy()
 
-    def run(self, program: Program, addresses: list[int], tf32: bool, release: Callable | None = None) -> None:
-        """One run of a plan, on the stream in use; by a graph, where one was made for these addresses. `release(k)` lets go of what is
-        not needed after part k of the plan."""
+    def has_parts(self, program: Program) -> bool:
+        """Whether a run of a program goes part by part."""
+        return bool(program.parts) and program.arenas is None and not process.cuda_captures
+
+    def run(
+        self, program: Program, addresses: list[int], tf32: bool, begin: Callable[[int], None] | None = None
+    ) -> None:
+        """One run of a plan, on the stream in use; by a graph, where one was made for these addresses. With `begin` it goes part by part:
+        `begin(k)` lets go of what is not needed from part k on, and puts the addresses of the outputs that part k makes."""
         self.check()
         cupy, plan = self.cupy, program.plan
         with self.in_use():
             stream = cupy.cuda.get_current_stream()
-            if release is not None and program.parts and program.arenas is None and not process.cuda_captures:
-                self.run_in_parts(program, addresses, tf32, stream, release)
+            if begin is not None:
+                self.run_in_parts(program, addresses, tf32, stream, begin)
                 return
             memory = self.arena_of(program, stream.ptr) if plan.arena else None  # kept until all is in the stream
             arena = memory.ptr if memory is not None else 0
             self.run_part(program, program, addresses, (arena,), stream, tf32)
 
-    def run_in_parts(self, program: Program, addresses: list[int], tf32: bool, stream: Any, release: Callable) -> None:
+    def run_in_parts(self, program: Program, addresses: list[int], tf32: bool, stream: Any, begin: Callable) -> None:
         """A run whose arenas are allocated one after the other: what was let go of before is free then."""
         memory: list[Any] = []  # kept until all is in the stream
         for k, part in enumerate(program.parts):
+            begin(k)
             memory.append(self.cupy.cuda.alloc(program.plan.arenas[k]))
             self.run_part(program, part, addresses, tuple([m.ptr for m in memory]), stream, tf32)
-            release(k)
 
     def run_part(
         self, program: Program, part: Part | Program, addresses: list[int], arenas: tuple[int, ...], stream: Any, tf32: bool

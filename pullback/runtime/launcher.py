@@ -117,7 +117,8 @@ class Api(ctypes.Structure):
 @dataclass
 class Plan:
     """See the module's docstring. `offsets` are places in the arena, in bytes, of the slots after inputs, outputs and the flag. The
-    arena may be parts, of the sizes `arenas`: the second is needed from entry `cuts[0]` on, when the inputs `dead[0]` are not any more."""
+    arena may be parts, of the sizes `arenas`: the second is needed from entry `cuts[0]` on, when the inputs `dead[0]` are not any more, and
+    with it the outputs `born[1]`."""
 
     entries: list[list[int]]
     inputs: int
@@ -129,6 +130,7 @@ class Plan:
     arenas: tuple[int, ...] = ()
     cuts: tuple[int, ...] = ()
     dead: tuple[tuple[int, ...], ...] = ()
+    born: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         self.numbers = np.array([x for e in self.entries for x in (len(e), *e)] or [0], np.int64)

@@ -54,6 +54,7 @@ def test_bytes_in_use_rise_and_fall():
 def _chain(monkeypatch, count: int):
     """A backward of `count` steps, each with one value that it reads last and that is larger than what it writes; the last writes two
     that are as large as all."""
+    monkeypatch.setattr(memory, "LEAST", 64)
     monkeypatch.setattr(memory, "WORTH", 64)
     saved = [Buffer(f"s{n}", dtypes.float32, 1000) for n in range(count)]
     steps = [Buffer(f"t{n}", dtypes.float32, 200) for n in range(count)]
@@ -64,7 +65,7 @@ def _chain(monkeypatch, count: int):
 
 def test_arenas_are_as_late_as_what_came_in_is_gone(monkeypatch):
     saved, order = _chain(monkeypatch, 6)
-    parts = in_parts(order, set(saved), set(saved))
+    parts = in_parts(order, set(saved), set(), set(saved))
     assert parts is not None and parts.dead == [{saved[0]}, set(saved[1:4])] and parts.cuts == [1, 4]
     gone = [0, *accumulate(sum(map(bytes_of, dead)) for dead in parts.dead)]
     needed = [sum(parts.arenas[: k + 1]) - gone[k] for k in range(3)]
@@ -73,7 +74,7 @@ def test_arenas_are_as_late_as_what_came_in_is_gone(monkeypatch):
 
 def test_places_in_parts_are_apart_and_in_arenas_that_are_there(monkeypatch):
     saved, order = _chain(monkeypatch, 9)
-    parts = in_parts(order, set(saved), set(saved[:7]))
+    parts = in_parts(order, set(saved), set(), set(saved[:7]))
     spans, starts = lifetimes(order), [0, *accumulate(parts.arenas)]
     for b, start in parts.offsets.items():
         arena = max(k for k, at in enumerate(starts[:-1]) if at <= start)
@@ -85,4 +86,18 @@ def test_places_in_parts_are_apart_and_in_arenas_that_are_there(monkeypatch):
 
 def test_one_arena_will_do_where_nothing_is_gone_before_most_is_needed(monkeypatch):
     saved, order = _chain(monkeypatch, 4)
-    assert in_parts(order, set(saved), set()) is None and in_parts(order[::-1], set(saved), set(saved)) is None
+    assert in_parts(order, set(saved), set(), set()) is None
+    assert in_parts(order[::-1], set(saved), set(), set(saved)) is None
+
+
+def test_results_are_made_with_the_part_that_writes_them_and_count_from_then_on(monkeypatch):
+    saved, order = _chain(monkeypatch, 6)
+    early, late = Buffer("early", dtypes.float32, 100), Buffer("late", dtypes.float32, 5000)
+    order = [({early}, {saved[0]}), *order, ({late}, {saved[5]})]
+    kept = {early, late}
+    parts = in_parts(order, set(saved), kept, set(saved))
+    assert parts is not None and kept.isdisjoint(parts.offsets)
+    assert early in parts.born[0] and late in parts.born[-1] and sum(map(len, parts.born)) == 2
+    ends = [*parts.cuts, len(order)]
+    spans = lifetimes(order)
+    assert all(spans[b][0] < ends[k] for k, born in enumerate(parts.born) for b in born)

@@ -7,7 +7,7 @@ address from which vectors cannot be read is copied first.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -76,7 +76,7 @@ class CudaSegment(Segment):
         self.kinds = [(m.shape, np.dtype(m.dtype.numpy)) for m in self.makers]
         few = self.in_c and self.program.replays is None
         returned = {at for kind, at, _ in self.places if kind == "given"}
-        self.freed = [[k for k in dead if k not in returned] for dead in (*self.source.plan.dead, ())]
+        self.freed = [[k for k in dead if k not in returned] for dead in ((), *self.source.plan.dead)]
         self.in_one = self.native_call(tuple(range(len(self.given))), tuple(self.news)) if few else None
 
     def run(self, values: dict) -> None:
@@ -99,18 +99,24 @@ class CudaSegment(Segment):
             result = native.run(self.in_one, tensors)
             if result is not NotImplemented:
                 return list(result)
-        blanks = self.blanks()
-        outs = [o if m.back is None else o.transpose(m.back) for m, o in zip(self.makers, blanks, strict=True)]
+        parted = not self.empty and self.on.has_parts(self.program)
+        blanks = [None] * len(self.kinds) if parted else self.blanks(range(len(self.kinds)))
         if not self.empty:
             addresses, copies = self.addresses(tensors)
-            addresses += [self.on.address(o) for o in outs]
+            inputs = len(addresses)
+            addresses += [0 if o is None else self.on.address(o) for o in blanks]
 
-            def release(part: int) -> None:
+            def begin(part: int) -> None:
                 for k in self.freed[part]:
                     tensors[k] = None
+                born = self.source.plan.born[part]
+                for k, array in zip(born, self.blanks(born), strict=True):
+                    blanks[k], addresses[inputs + k] = array, self.on.address(array)
 
-            self.on.run(self.program, addresses, process.matmul_precision != "highest", release)
+            reduced = process.matmul_precision != "highest"
+            self.on.run(self.program, addresses, reduced, begin if parted else None)
             del copies  # kept until all is in the stream
+        outs = [o if m.back is None else o.transpose(m.back) for m, o in zip(self.makers, blanks, strict=True)]
         news = [wrap(o, m.dtype, self.device) for m, o in zip(self.makers, outs, strict=True)]
         return [
             base if value is None else view(base, value)
@@ -145,15 +151,15 @@ class CudaSegment(Segment):
             _reduced, extra, on.check, None, b"", numbers,
         )  # fmt: skip
 
-    def blanks(self) -> list:
-        """Arrays for the outputs. Small ones are those of a call before, where nobody has them any more; all of them, where graphs were
+    def blanks(self, which: Sequence[int]) -> list:
+        """Arrays for some outputs. Small ones are those of a call before, where nobody has them any more; all of them, where graphs were
         asked for, so that addresses come again."""
         if not self.in_c or process.cuda_captures:
-            return self.on.blanks(self.kinds)
+            return self.on.blanks([self.kinds[k] for k in which])
         kept = self.kept.setdefault(self.on.stream(), [[] for _ in self.kinds])
         return [
-            self.on.blank_again(have, *kind) if few else self.on.blank(*kind)
-            for have, kind, few in zip(kept, self.kinds, self.few, strict=True)
+            self.on.blank_again(kept[k], *self.kinds[k]) if self.few[k] else self.on.blank(*self.kinds[k])
+            for k in which
         ]
 
     def timed(self, repeats: int) -> list[float] | None:

@@ -84,7 +84,7 @@ def write(
         launch = CudaPrinter(nest, bad, needed).launch()
         items.append(launch)
         flow.append((nest.stored, {b for b in launch.buffers if b is not bad} - nest.stored))
-    parts = in_parts(flow, fed | kept, dropped - kept) if dropped else None
+    parts = in_parts(flow, fed, kept, dropped - kept) if dropped else None
     offsets, arena = arena_of(flow, fed | kept) if parts is None else (parts.offsets, sum(parts.arenas))
     slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
     names, functions, entries = _entries(items, slots)
@@ -92,7 +92,8 @@ def write(
     plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena, convolutions)
     if parts is not None:
         dead = [tuple(k for k, v in enumerate(inputs) if v.buffer in gone) for gone in parts.dead]
-        plan = replace(plan, arenas=tuple(parts.arenas), cuts=tuple(parts.cuts), dead=tuple(dead))
+        born = [tuple(k for k, b in enumerate(outputs) if b in new) for new in parts.born]
+        plan = replace(plan, arenas=tuple(parts.arenas), cuts=tuple(parts.cuts), dead=tuple(dead), born=tuple(born))
     described = [describe(item) for item in order]
     heard = (order, in_use(flow, fed, kept)) if listeners else ([], [])
     more = dict.fromkeys(item.prelude for item in order if isinstance(item, Launched))

@@ -267,11 +267,13 @@ class EmulatedMachine(Machine):
     def address(array: np.ndarray) -> int:
         return array.ctypes.data
 
-    def run(self, program: Program, addresses: list[int], tf32: bool, release=None) -> None:
+    def run(self, program: Program, addresses: list[int], tf32: bool, begin=None) -> None:
         self.check()
         arenas: list[np.ndarray] = []
-        sizes = program.plan.arenas if release is not None and program.parts else (program.plan.arena,)
-        for k, plan in enumerate(program.plan.parts() if len(sizes) > 1 else (program.plan,)):
+        sizes = program.plan.arenas if begin is not None else (program.plan.arena,)
+        for k, plan in enumerate(program.plan.parts() if begin is not None else (program.plan,)):
+            if begin is not None:
+                begin(k)
             arenas.append(np.full(sizes[k] + 64, 0x55, np.uint8))
             bases = [a.ctypes.data + -a.ctypes.data % 64 for a in arenas]
             slots = program.plan.slots(addresses, self.flag.ctypes.data, *bases)
@@ -280,8 +282,6 @@ class EmulatedMachine(Machine):
                 ctypes.addressof(program.api), None, None, tf32, None, 0, None,
             )  # fmt: skip
             assert not wrong, wrong
-            if len(sizes) > 1:
-                release(k)
 
 
 class OnHost(CudaLowering):

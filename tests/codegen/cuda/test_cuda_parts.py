@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from itertools import accumulate
 
 import pytest
 
@@ -28,6 +29,7 @@ def arguments():
 @pytest.fixture
 def program(emulated, monkeypatch, arguments):
     """The graph, its inputs but the first saved by a forward."""
+    monkeypatch.setattr(memory, "LEAST", 64)
     monkeypatch.setattr(memory, "WORTH", 64)
     real = EmulatedSegment.write
 
@@ -42,12 +44,12 @@ def program(emulated, monkeypatch, arguments):
 
 @pytest.fixture
 def alive(monkeypatch, arguments):
-    """Which of the saved values are alive after each part of a run."""
+    """Which of the saved values are alive when each part of a run begins."""
     refs, seen = [weakref.ref(s) for s in arguments[1:]], []
     run = EmulatedMachine.run
 
-    def watched(self, program, addresses, tf32, release):
-        run(self, program, addresses, tf32, lambda k: (release(k), seen.append([r() is not None for r in refs])))
+    def watched(self, program, addresses, tf32, begin):
+        run(self, program, addresses, tf32, lambda k: (begin(k), seen.append([r() is not None for r in refs])))
 
     monkeypatch.setattr(EmulatedMachine, "run", watched)
     return seen
@@ -65,9 +67,24 @@ def test_parts_compute_the_same(program, arguments):
 def test_what_nobody_else_has_is_gone_after_its_part(program, arguments, alive):
     kept = arguments[2]
     program.consume(arguments)
-    assert not arguments and alive[0][:3] == [True, True, False] and kept is not None
+    assert not arguments and alive[1][:3] == [True, True, False] and kept is not None and all(alive[0])
 
 
 def test_what_the_caller_has_stays(program, arguments, alive):
     program(*arguments)
     assert all(map(all, alive))
+
+
+def test_a_result_is_allocated_with_the_part_that_writes_it(program, arguments, monkeypatch):
+    """Its address is not there before; the addresses of later results are not either."""
+    found, run = [], EmulatedMachine.run
+    inputs, plan = len(arguments), program.segments[0].source.plan
+
+    def watched(self, program, addresses, tf32, begin):
+        run(self, program, addresses, tf32, lambda k: (begin(k), found.append([a != 0 for a in addresses[inputs:]])))
+
+    monkeypatch.setattr(EmulatedMachine, "run", watched)
+    program(*arguments)
+    assert [sum(row) for row in found] == list(accumulate(map(len, plan.born))) and sum(
+        found[-1]
+    ) == plan.outputs > sum(found[0])
