@@ -278,7 +278,7 @@ class Seams:
         promise="a function transform that a captured program calls, as one call of it; NotImplemented where none is captured",
     )
     fake_mode: Callable[..., Any] = seam(
-        _without("capture"), asked_by="graph.passes.fake_tensor_prop library.opcheck", set_by="surface.loading",
+        _without("capture"), asked_by="graph.passes.fake_tensor_prop graph.passes.reinplace library.opcheck", set_by="surface.loading",
         promise="a new `FakeTensorMode`, which admits real tensors or not; and sizes that depend on data or not",
     )
     differentiated_ahead: Callable[[Callable, bool], Callable] = seam(

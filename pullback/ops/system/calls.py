@@ -42,11 +42,11 @@ def bypassed(op: Operator, inplace: bool = False) -> tuple[str, ...]:
     key = inplace_key if inplace else key_of
     declared = op.declared
     others = tuple([key(other) for other in declared.overloads.values()]) if hasattr(declared, "overloads") else ()
-    if inplace or declared.plain is None and not hasattr(declared, "inlines"):
-        past_body = op.body is not None and op.native is not None and not inplace
-        return (key(op), *others, ANY) if past_body else (key(op), *others)
+    if inplace:
+        return (key(op), *others)
     inlined = [key(case.recorded_as) for case in declared.plain_cases if case.recorded_as is not None]
-    return (key(op), *others, *inlined, *getattr(declared, "inlines", ()))
+    past_body = (ANY,) if op.body is not None and op.native is not None else ()
+    return (key(op), *others, *inlined, *getattr(declared, "inlines", past_body))
 
 
 def make_function(name: str, op: Operator, inplace: bool = False, space: str = "torch", defaults: dict | None = None):

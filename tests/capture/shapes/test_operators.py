@@ -30,6 +30,7 @@ FIXES = {
     "unbind.int": _COUNT,
     "unbind_copy.int": _COUNT,
     "vander": "one column of work per element",
+    "_native_multi_head_attention": "the size of an embedding is an argument, a plain number",
     "combinations": "how many picks there are is counted in Python",
     "_histogramdd_from_bin_tensors": _RANK,
     "_histogramdd_bin_edges": _RANK,

@@ -157,6 +157,8 @@ def compositions() -> Iterator[Call]:
     yield "square.default", functools.partial(torch.square, x)
     yield "max.other", functools.partial(torch.max, x, x)
     yield "min.other", functools.partial(torch.min, x, x)
+    heads = _grown().reshape(1, 2, 3, 2)
+    yield "scaled_dot_product_attention.default", functools.partial(F.scaled_dot_product_attention, heads, heads, heads)
 
 
 @functools.cache
