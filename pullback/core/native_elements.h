@@ -123,8 +123,7 @@ INLINE f32 f_tanh(f32 x) {
     f32 q = -5.679302430e-03f; q = q * z + 2.061812041e-02f; q = q * z - 5.373399920e-02f; q = q * z + 1.333138364e-01f; q = q * z - 3.333328022e-01f;
     f32 near = x + x * z * q;
     f32 far = 1.f - 2.f / (f_exp(2.f * (a > 20.f ? 20.f : a)) + 1.f);
-    far = __builtin_copysignf(far, x);
-    return x != x ? x : (a < 0.625f ? near : far);
+    return x != x ? x : __builtin_copysignf(a < 0.625f ? near : far, x);
 }
 INLINE f32 f_sigmoid(f32 x) { return 1.f / (1.f + f_exp(-x)); }
 
@@ -784,14 +783,14 @@ static void V(celu_default_f)(i64 n, char *const *a) {
     SIMD
     for (i64 i = 0; i < n; i++) {
         const f32 v0 = x0[i];
-        const f32 v1 = f_min(v0, 0.0f);
+        const f32 v1 = f_min(0.0f, v0);
         const f32 v2 = x1;
         const f32 v3 = 1.0f / v2;
         const f32 v4 = v1 * v3;
         const f32 v5 = f_expm1(v4);
         const f32 v6 = v2 * 1.0f;
         const f32 v7 = v5 * v6;
-        const f32 v8 = f_max(v0, 0.0f);
+        const f32 v8 = f_max(0.0f, v0);
         const f32 v9 = v7 + v8;
         y0[i] = v9;
     }
@@ -804,11 +803,11 @@ static void V(clamp_Tensor_____f)(i64 n, char *const *a) {
     f32 *y0 = (f32 *)a[3];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f32 v0 = x0[i];
+        const f32 v0 = x2[i];
         const f32 v1 = x1[i];
-        const f32 v2 = f_max(v0, v1);
-        const f32 v3 = x2[i];
-        const f32 v4 = f_min(v2, v3);
+        const f32 v2 = x0[i];
+        const f32 v3 = f_max(v1, v2);
+        const f32 v4 = f_min(v0, v3);
         y0[i] = v4;
     }
 }
@@ -820,11 +819,11 @@ static void V(clamp_Tensor_____d)(i64 n, char *const *a) {
     f64 *y0 = (f64 *)a[3];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f64 v0 = x0[i];
+        const f64 v0 = x2[i];
         const f64 v1 = x1[i];
-        const f64 v2 = d_max(v0, v1);
-        const f64 v3 = x2[i];
-        const f64 v4 = d_min(v2, v3);
+        const f64 v2 = x0[i];
+        const f64 v3 = d_max(v1, v2);
+        const f64 v4 = d_min(v0, v3);
         y0[i] = v4;
     }
 }
@@ -836,11 +835,11 @@ static void V(clamp_default_____f)(i64 n, char *const *a) {
     f32 *y0 = (f32 *)a[3];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f32 v0 = x0[i];
+        const f32 v0 = x2;
         const f32 v1 = x1;
-        const f32 v2 = f_max(v0, v1);
-        const f32 v3 = x2;
-        const f32 v4 = f_min(v2, v3);
+        const f32 v2 = x0[i];
+        const f32 v3 = f_max(v1, v2);
+        const f32 v4 = f_min(v0, v3);
         y0[i] = v4;
     }
 }
@@ -852,11 +851,11 @@ static void V(clamp_default_____d)(i64 n, char *const *a) {
     f64 *y0 = (f64 *)a[3];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f64 v0 = x0[i];
+        const f64 v0 = x2;
         const f64 v1 = x1;
-        const f64 v2 = d_max(v0, v1);
-        const f64 v3 = x2;
-        const f64 v4 = d_min(v2, v3);
+        const f64 v2 = x0[i];
+        const f64 v3 = d_max(v1, v2);
+        const f64 v4 = d_min(v0, v3);
         y0[i] = v4;
     }
 }
@@ -867,8 +866,8 @@ static void V(clamp_default___None_f)(i64 n, char *const *a) {
     f32 *y0 = (f32 *)a[2];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f32 v0 = x0[i];
-        const f32 v1 = x1;
+        const f32 v0 = x1;
+        const f32 v1 = x0[i];
         const f32 v2 = f_max(v0, v1);
         y0[i] = v2;
     }
@@ -880,8 +879,8 @@ static void V(clamp_default___None_d)(i64 n, char *const *a) {
     f64 *y0 = (f64 *)a[2];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f64 v0 = x0[i];
-        const f64 v1 = x1;
+        const f64 v0 = x1;
+        const f64 v1 = x0[i];
         const f64 v2 = d_max(v0, v1);
         y0[i] = v2;
     }
@@ -893,8 +892,8 @@ static void V(clamp_default_None___f)(i64 n, char *const *a) {
     f32 *y0 = (f32 *)a[2];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f32 v0 = x0[i];
-        const f32 v1 = x1;
+        const f32 v0 = x1;
+        const f32 v1 = x0[i];
         const f32 v2 = f_min(v0, v1);
         y0[i] = v2;
     }
@@ -906,8 +905,8 @@ static void V(clamp_default_None___d)(i64 n, char *const *a) {
     f64 *y0 = (f64 *)a[2];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f64 v0 = x0[i];
-        const f64 v1 = x1;
+        const f64 v0 = x1;
+        const f64 v1 = x0[i];
         const f64 v2 = d_min(v0, v1);
         y0[i] = v2;
     }
@@ -919,8 +918,8 @@ static void V(clamp_max_default_f)(i64 n, char *const *a) {
     f32 *y0 = (f32 *)a[2];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f32 v0 = x0[i];
-        const f32 v1 = x1;
+        const f32 v0 = x1;
+        const f32 v1 = x0[i];
         const f32 v2 = f_min(v0, v1);
         y0[i] = v2;
     }
@@ -932,8 +931,8 @@ static void V(clamp_max_default_d)(i64 n, char *const *a) {
     f64 *y0 = (f64 *)a[2];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f64 v0 = x0[i];
-        const f64 v1 = x1;
+        const f64 v0 = x1;
+        const f64 v1 = x0[i];
         const f64 v2 = d_min(v0, v1);
         y0[i] = v2;
     }
@@ -945,8 +944,8 @@ static void V(clamp_min_default_f)(i64 n, char *const *a) {
     f32 *y0 = (f32 *)a[2];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f32 v0 = x0[i];
-        const f32 v1 = x1;
+        const f32 v0 = x1;
+        const f32 v1 = x0[i];
         const f32 v2 = f_max(v0, v1);
         y0[i] = v2;
     }
@@ -958,8 +957,8 @@ static void V(clamp_min_default_d)(i64 n, char *const *a) {
     f64 *y0 = (f64 *)a[2];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f64 v0 = x0[i];
-        const f64 v1 = x1;
+        const f64 v0 = x1;
+        const f64 v1 = x0[i];
         const f64 v2 = d_max(v0, v1);
         y0[i] = v2;
     }
@@ -1466,11 +1465,11 @@ static void V(hardtanh_default_f)(i64 n, char *const *a) {
     f32 *y0 = (f32 *)a[3];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f32 v0 = x0[i];
+        const f32 v0 = x2;
         const f32 v1 = x1;
-        const f32 v2 = f_max(v0, v1);
-        const f32 v3 = x2;
-        const f32 v4 = f_min(v2, v3);
+        const f32 v2 = x0[i];
+        const f32 v3 = f_max(v1, v2);
+        const f32 v4 = f_min(v0, v3);
         y0[i] = v4;
     }
 }
@@ -1482,11 +1481,11 @@ static void V(hardtanh_default_d)(i64 n, char *const *a) {
     f64 *y0 = (f64 *)a[3];
     SIMD
     for (i64 i = 0; i < n; i++) {
-        const f64 v0 = x0[i];
+        const f64 v0 = x2;
         const f64 v1 = x1;
-        const f64 v2 = d_max(v0, v1);
-        const f64 v3 = x2;
-        const f64 v4 = d_min(v2, v3);
+        const f64 v2 = x0[i];
+        const f64 v3 = d_max(v1, v2);
+        const f64 v4 = d_min(v0, v3);
         y0[i] = v4;
     }
 }
@@ -2355,7 +2354,7 @@ static void V(relu_default_f)(i64 n, char *const *a) {
     SIMD
     for (i64 i = 0; i < n; i++) {
         const f32 v0 = x0[i];
-        const f32 v1 = f_max(v0, 0.0f);
+        const f32 v1 = f_max(0.0f, v0);
         y0[i] = v1;
     }
 }
@@ -2366,7 +2365,7 @@ static void V(relu_default_d)(i64 n, char *const *a) {
     SIMD
     for (i64 i = 0; i < n; i++) {
         const f64 v0 = x0[i];
-        const f64 v1 = d_max(v0, 0.0);
+        const f64 v1 = d_max(0.0, v0);
         y0[i] = v1;
     }
 }

@@ -147,8 +147,7 @@ INLINE f32 f_tanh(f32 x) {
     f32 q = -5.679302430e-03f; q = q * z + 2.061812041e-02f; q = q * z - 5.373399920e-02f; q = q * z + 1.333138364e-01f; q = q * z - 3.333328022e-01f;
     f32 near = x + x * z * q;
     f32 far = 1.f - 2.f / (f_exp(2.f * (a > 20.f ? 20.f : a)) + 1.f);
-    far = __builtin_copysignf(far, x);
-    return x != x ? x : (a < 0.625f ? near : far);
+    return x != x ? x : __builtin_copysignf(a < 0.625f ? near : far, x);
 }
 INLINE f32 f_sigmoid(f32 x) { return 1.f / (1.f + f_exp(-x)); }
 """

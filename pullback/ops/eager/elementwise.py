@@ -94,7 +94,7 @@ def _unary(call: Call, x: str, out: str) -> str:
     """The ufunc of one array, with the constant that the array library's takes beside it."""
     if call.op.declared.constant is None:
         return f"{_ufunc(call)}({x}._array, out={out})"
-    other = f"ufunc({x}._array, CONSTANT[d], out={out})"
+    other = f"ufunc(CONSTANT[d], {x}._array, out={out})"
     return other if loop_of(call.op) is None else f"loop({x}._array, out={out}) if d is FLOAT32 else {other}"
 
 

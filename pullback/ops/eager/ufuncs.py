@@ -71,7 +71,7 @@ def ufunc_of(op: Operator, values: list, result: np.dtype):
     ufunc = getattr(np, declared.ufunc) if loop is None else loop
     fixed = declared.constant is not None and loop is None  # loops in C have it in them
     constant = [np.asarray(declared.constant, dtype=first.dtype)] if fixed else []
-    return lambda pieces, out: ufunc(*[p for p in pieces if isinstance(p, np.ndarray)], *constant, out=out)
+    return lambda pieces, out: ufunc(*constant, *[p for p in pieces if isinstance(p, np.ndarray)], out=out)
 
 
 def _is_default(argument, value) -> bool:
@@ -87,6 +87,8 @@ def direct_dtypes(op: Operator) -> frozenset:
     result = op.declared.result
     if result is not None and not isinstance(result, dtype):  # depends on the operand: real results of complex ones
         direct = {d for d in direct if not d.is_complex}
+    if op.declared.constant is not None:  # of equals, ufuncs of halves give the first: a zero would lose its sign
+        direct -= dtypes.reduced_precision
     return frozenset(direct)
 
 

@@ -1,7 +1,8 @@
 """One element or another: larger and smaller, limits, masks, replacements.
 
 In: operands that broadcast; masks (`condition`, `mask`) broadcast with them and take no part in promotion. Ties share
-the gradient in `maximum` and `minimum`; limits pass it to whichever operand was taken.
+the gradient in `maximum` and `minimum`; limits pass it to whichever operand was taken. A limit is the first operand of the
+array library's function, which gives the second where both are equal: a zero keeps its sign.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def _limited(xp, x, low, high):
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if low is not None:
-        x = xp.maximum(x, _limit(xp, low, x))
-    return x if high is None else xp.minimum(x, _limit(xp, high, x))
+        x = xp.maximum(_limit(xp, low, x), x)
+    return x if high is None else xp.minimum(_limit(xp, high, x), x)
 
 
 def _limit(xp, limit, like):
@@ -180,7 +181,7 @@ clamp = pointwise(
 
 def _one_limit(side: str, ufunc: str, inside: str, outside: str):
     """`clamp_min` or `clamp_max`: a limit that is a number, and one that is a tensor."""
-    kernel = lambda xp, x, limit: getattr(xp, ufunc)(x, _limit(xp, limit, x))
+    kernel = lambda xp, x, limit: getattr(xp, ufunc)(_limit(xp, limit, x), x)
     check = lambda self, limit: _check_limits(self, limit) if not isinstance(limit, Tensor) else None
 
     def taken(g, self, limit, which):

@@ -36,8 +36,8 @@ def second(g, grad_output, slope):
 # ---- exponential linear units
 def _elu(xp, x, alpha, scale, input_scale):
     zero = number(xp, 0, x)
-    below = xp.expm1(xp.minimum(x, zero) * number(xp, input_scale, x)) * number(xp, alpha * scale, x)
-    above = xp.maximum(x, zero)
+    below = xp.expm1(xp.minimum(zero, x) * number(xp, input_scale, x)) * number(xp, alpha * scale, x)
+    above = xp.maximum(zero, x)  # of equals the second, so that a zero keeps its sign
     return below + (above if scale == 1 else above * number(xp, scale, x))
 
 

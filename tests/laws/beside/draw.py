@@ -158,7 +158,7 @@ class Drawn:
             "" if nothing else name,
             numbers=not undetermined,
             derived=call.internal,
-            signs=call.pointwise and call.name not in SIGNLESS,
+            signs=call.pointwise and not {call.name, call.key} & SIGNLESS,
         )
         if not ran and ("_(" in text or form == "out"):
             raise Ended
@@ -279,11 +279,11 @@ def _differentiable(operator: str, argument: tuple) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fc" and not _is_fixed(operator, name)
 
 
-# Where zeros may have either sign: PyTorch's remainders have that of the dividend, ours that of the divisor, as in Python.
-SIGNLESS = (
-    "remainder", "elu", "celu", "selu", "softshrink", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "fmax", "fmin",
-    "relu", "relu6", "hardtanh", "hardswish", "threshold", "prelu", "leaky_relu", "logaddexp2",
-)  # fmt: skip
+# Where zeros may have either sign: PyTorch's remainders have that of the dividend, ours that of the divisor, as in Python; of two
+# equal tensors, and where softshrink gives zero, PyTorch's sign is another in vectors than in what is left of them.
+SIGNLESS = frozenset((
+    "remainder", "softshrink", "clamp.Tensor", "clamp_min.Tensor", "clamp_max.Tensor", "maximum", "minimum", "fmax", "fmin", "logaddexp2",
+))  # fmt: skip
 # Calls that keep to what they are given, in every precision.
 PRECISE = (
     "special_",

@@ -149,6 +149,7 @@ def compositions() -> Iterator[Call]:
     x = _grown()
     yield "linear.default", functools.partial(F.linear, x, torch.ones(2, 4))
     yield "batch_norm.default", functools.partial(F.batch_norm, x, None, None, training=True)
+    yield "scaled_dot_product_attention.default", functools.partial(F.scaled_dot_product_attention, x, x, x)
     yield "matmul.default", functools.partial(operator.matmul, x, x.t().clone())
     yield "reshape.default", functools.partial(x.reshape, (4, 3))
     yield "flatten.using_ints", functools.partial(torch.flatten, x)

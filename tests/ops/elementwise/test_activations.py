@@ -172,3 +172,37 @@ def test_second_derivatives_of_softplus_keep_nan_of_gradients() -> None:
     slope = torch.ops.aten.softplus_backward(g, x, 1.0, 20.0)
     (second,) = torch.autograd.grad(slope.sum(), x)
     assert second.isnan().tolist() == [True, False, False] and second[1] == 0 and second[2] > 0.19
+
+
+KEEPING = (
+    "relu",
+    "relu6",
+    "hardtanh",
+    "elu",
+    "celu",
+    "selu",
+    "hardswish",
+    "leaky_relu",
+    "gelu",
+    "silu",
+    "tanh",
+    "tanhshrink",
+)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", KEEPING)
+def test_zeros_keep_their_sign(name, dtype):
+    call = getattr(F, name)
+    for size in (3, 40):
+        x = torch.tensor([-0.0, 0.0, -0.0] * size, dtype=dtype)
+        expected = torch.zeros_like(x, dtype=torch.bool) if name == "tanhshrink" else x.signbit()  # -0 minus -0
+        assert call(x).signbit().equal(expected) and torch.compile(call)(x).signbit().equal(expected)
+        assert call(x.requires_grad_()).signbit().equal(expected)
+
+
+@pytest.mark.parametrize("name", ["relu_", "hardtanh_", "relu6", "elu_"])
+def test_zeros_keep_their_sign_in_place(name):
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        x = torch.tensor([-0.0, 0.0, -2.0], dtype=dtype)
+        assert getattr(F, name)(x).signbit()[:2].tolist() == [True, False]

@@ -36,6 +36,19 @@ def test_limits():
     assert x.clamp_min(0).grad_fn.name() == "ClampMinBackward0"
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "limits", [{"min": 0}, {"max": 0}, {"min": -0.0}, {"max": -0.0}, {"min": 0, "max": 1}, {"min": 0.0, "max": 0.0}]
+)
+def test_zeros_at_a_limit_keep_their_sign(limits, dtype):
+    x = torch.tensor([-0.0, 0.0] * 20, dtype=dtype)
+    calls = [lambda x: x.clamp(**limits), lambda x: x.clone().clamp_(**limits)]
+    if len(limits) == 1:
+        calls.append(lambda x: (torch.clamp_min if "min" in limits else torch.clamp_max)(x, *limits.values()))
+    for call in calls:
+        assert call(x).signbit().equal(x.signbit()) and torch.compile(call)(x).signbit().equal(x.signbit())
+
+
 def test_where():
     c = torch.tensor([True, False])
     assert torch.where(c, 1, 2).dtype is torch.int64 and torch.where(c, 1.5, 2).tolist() == [1.5, 2]
