@@ -315,7 +315,7 @@ static int take_windows(Arrays *a, int what, Windows *j) {
 
 /* convolve(what, x or dx, w or dw, y, bias or None, (stride, padding, dilation: three each), groups, threads): what 0 writes y, 1 dx (y its
  * gradient), 2 dw. x is (images, channels, depth, height, width); bias is that of what is written. Arrays have any strides, but for dw and,
- * with it, y. */
+ * with it, y, unless each channel is by itself and channels lie side by side. */
 static PyObject *py_convolve(PyObject *self, PyObject *args) {
     PyObject *o[4], *pairs;
     Arrays a = {.n = 0};
@@ -330,10 +330,12 @@ static PyObject *py_convolve(PyObject *self, PyObject *args) {
     if (!take_numbers(pairs, into, 3, 3) || what < 0 || what > 2)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "convolve: expected 0 to 2 and nine numbers");
     int fits = take(&a, o[0], 5, what == TO_INPUT, 1, NULL) && take(&a, o[1], 5, what == TO_WEIGHT, what != TO_WEIGHT, NULL) &&
-               take(&a, o[2], 5, what == FORWARD, what != TO_WEIGHT, NULL) && take(&a, o[3], 1, 0, 1, NULL) && a.held[0] && a.held[1] &&
+               take(&a, o[2], 5, what == FORWARD, 1, NULL) && take(&a, o[3], 1, 0, 1, NULL) && a.held[0] && a.held[1] &&
                a.held[2] && ready(&a) && take_windows(&a, what, &j);
     if (fits && plan(&j, what, functions(&a)->panel, a.view[0].itemsize, threads, &g)) {
-        share(functions(&a)->convolve[what], g.tasks, 1, &g, threads);
+        fits = what != TO_WEIGHT || g.pixels || PyBuffer_IsContiguous(&a.view[2], 'C');
+        if (fits)
+            share(functions(&a)->convolve[what], g.tasks, 1, &g, threads);
         failed = g.failed;
         free(g.part);
     } else

@@ -393,6 +393,8 @@ INLINE N(Vector) N(biases)(const Gather *j, i64 row) {
 INLINE int N(row_vector)(const Gather *j, i64 m, i64 rows) { return j->to_step[1] == 1 && j->to_step[4] != 1 && m + WIDTH <= rows; }
 
 #include "native_direct.h"
+#include "native_planes.h"
+#include "native_pixels.h"
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 
 /* ---- results and gradients of inputs */
@@ -478,6 +480,10 @@ static void N(gather_block)(Gather *j, const Part *part, const Block *k, i64 gro
 
 static void N(gather_part)(long begin, long end, void *const *given) {
     Gather *j = given[0];
+    if (j->pixels) {
+        N(pixel_part)(begin, end, j);
+        return;
+    }
     Room room = {0};
     i64 splits = parts_of(j->rows, j->split);
     for (long t = begin; t < end && !j->failed; t++) {
@@ -486,7 +492,10 @@ static void N(gather_part)(long begin, long end, void *const *given) {
         for (; number >= p->blocks; p++)
             number -= p->blocks;
         Block block = block_at(j, p, number);
-        (j->direct ? N(direct_block) : N(gather_block))(j, p, &block, group, first, least(j->split, j->rows - first), &room);
+        if (j->planes)
+            N(plane_block)(j, p, &block, group, &room);
+        else
+            (j->direct ? N(direct_block) : N(gather_block))(j, p, &block, group, first, least(j->split, j->rows - first), &room);
     }
     leave_room(&room);
 }
@@ -567,10 +576,18 @@ static void N(weight_block)(Gather *j, const Block *k, i64 group, i64 column, i6
 
 static void N(weight_part)(long begin, long end, void *const *given) {
     Gather *j = given[0];
+    if (j->pixels) {
+        N(pixel_part)(begin, end, j);
+        return;
+    }
     Room room = {0};
     i64 splits = parts_of(j->rows, j->split), all = j->inner * j->part->taps, pieces = parts_of(all, j->columns);
     for (long t = begin; t < end; t++) {
         i64 first = t % splits * j->split, column = t / splits % pieces * j->columns, group = t / splits / pieces;
+        if (j->planes) {
+            N(plane_weights)(j, group, &room);
+            continue;
+        }
         if (j->direct) {
             N(direct_weights)(j, group, first, least(j->split, j->rows - first), &room);
             continue;

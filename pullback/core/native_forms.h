@@ -56,7 +56,7 @@ typedef struct {
     i64 split, columns;              /* rows of a task; columns of a task, for gradients of weights */
     i64 parts, tasks, shared;        /* parts; tasks; parts of a task: all of them where they are alike, or one */
     Part *part;
-    int in_place, direct, failed;
+    int in_place, direct, planes, pixels, failed;
 } Gather;
 
 /* Memory of a thread. */
@@ -166,6 +166,14 @@ static void tap_range(const Gather *j, const Windows *w, const i64 *remainder, i
     *many = most(0, least(w->kernel[d], (near + w->stride[d] * (places - 1)) / w->dilation[d] + 1) - *first);
 }
 
+/* Where a tap stands, of those that a range has: in the order of what they read, which is backwards for gradients of inputs. */
+static void tap_at_number(i64 number, const i64 *first, const i64 *many, int backwards, i64 *at) {
+    i64 k = backwards ? many[0] * many[1] * many[2] - 1 - number : number;
+    at[0] = first[0] + k / (many[1] * many[2]);
+    at[1] = first[1] + k / many[2] % many[1];
+    at[2] = first[2] + k % many[2];
+}
+
 /* The taps that places with some remainders meet; with no remainders, all of them. Those that read nothing but border are left out, unless
  * all are `wanted`. Takes their memory from `numbers`. */
 static void find_taps(const Gather *j, const Windows *w, const i64 *remainder, int wanted, Part *p, i64 **numbers) {
@@ -176,9 +184,9 @@ static void find_taps(const Gather *j, const Windows *w, const i64 *remainder, i
     p->shift = *numbers;
     for (int d = 0; d < 3; d++)
         p->low[d] = p->high[d] = 0;
-    for (i64 tap = 0, shift[3]; tap < all; tap++) {
-        i64 at[3] = {first[0] + tap / (many[1] * many[2]), first[1] + tap / many[2] % many[1], first[2] + tap % many[2]};
-        int meets = 1;
+    for (i64 k = 0, shift[3]; k < all; k++) {
+        i64 at[3], meets = 1;
+        tap_at_number(k, first, many, remainder != NULL, at);
         for (int d = 0; d < 3; d++) {
             shift[d] = at[d] * w->dilation[d] - w->padding[d];
             if (remainder) {
@@ -200,9 +208,9 @@ static void find_taps(const Gather *j, const Windows *w, const i64 *remainder, i
     }
     *numbers += 3 * p->taps;
     p->at = *numbers;
-    for (i64 tap = 0, k = 0; tap < all && k < p->taps; tap++) { /* the same taps again */
-        i64 at[3] = {first[0] + tap / (many[1] * many[2]), first[1] + tap / many[2] % many[1], first[2] + tap % many[2]};
-        int same = 1;
+    for (i64 n = 0, k = 0; n < all && k < p->taps; n++) { /* the same taps again */
+        i64 at[3], same = 1;
+        tap_at_number(n, first, many, remainder != NULL, at);
         for (int d = 0; d < 3; d++) {
             i64 shift = at[d] * w->dilation[d] - w->padding[d];
             same = same && (remainder ? p->shift[3 * k + d] * w->stride[d] == remainder[d] - shift : p->shift[3 * k + d] == shift);
@@ -258,6 +266,32 @@ static int same_box(Gather *j) {
     return 1;
 }
 
+/* Whether each channel is by itself, under a filter without gaps, strides or depth, and lies so that native_planes.h can read and write it. */
+static int by_planes(const Gather *j, int what) {
+    const Part *p = j->part;
+    i64 tall = p->high[1] - p->low[1] + 1, wide = p->high[2] - p->low[2] + 1, width = p->places[2];
+    if (j->parts > 1 || j->inner > 1 || j->rows > 1 || j->groups < 2 || j->stride[1] > 1 || j->stride[2] > 1 || width > DIRECT_PLACES)
+        return 0;
+    if (!p->taps || p->taps != tall * wide || j->size[0] > 1 || p->places[0] > 1)
+        return 0;
+    if (what == TO_WEIGHT)
+        return tall == 3 && wide == 3;
+    return tall < 8 && tall != 6 && j->to_step[4] == 1 && (p->places[1] == 1 || j->to_step[3] == width);
+}
+
+/* Whether each channel is by itself and channels lie side by side, as native_pixels.h reads and writes them. */
+static int by_pixels(const Gather *j, i64 width) { return j->inner == 1 && j->rows == 1 && j->groups >= width && j->step[1] == 1 && j->to_step[1] == 1; }
+
+/* Tasks of some rows of pixels, or, for gradients of weights, of a vector of channels. */
+static void cut_pixels(Gather *j, int what, i64 width) {
+    j->tasks = 0;
+    j->columns = what == TO_WEIGHT;
+    for (Part *p = j->part; p < j->part + j->parts; p++) {
+        cut_places(j, p, most(p->places[2], DIRECT_PLACES * DIRECT_CHANNELS / j->groups), p->places[2], width, 1);
+        j->tasks += what == TO_WEIGHT ? parts_of(j->groups, width) : p->blocks;
+    }
+}
+
 /* How a form's work is cut: see the head of native_convolution.h. 0 where there is no memory. */
 static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long threads, Gather *j) {
     i64 taps = w->kernel[0] * w->kernel[1] * w->kernel[2], channels = w->channels / w->groups, outputs = w->outputs / w->groups;
@@ -276,7 +310,7 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
     j->rows = back ? channels : outputs;
     for (int d = 0; d < 5; d++) {
         j->step[d] = back ? w->y_step[d] : w->step[d];
-        j->to_step[d] = back ? w->step[d] : w->y_step[d];
+        j->to_step[d] = back ? w->step[d] : w->y_step[d]; /* for gradients of weights, those of the result's gradient */
     }
     for (int d = 0; d < 3; d++) {
         j->size[d] = back ? w->places[d] : w->size[d];
@@ -315,6 +349,12 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
     i64 vectors = parts_of(j->part->places[2], panel / 3); /* of a row; full ones need no panels */
     j->direct = what == TO_WEIGHT ? j->rows <= FEW / 2 && channels <= DIRECT_CHANNELS
                                   : j->rows <= FEW || (!single && 15 * vectors * (panel / 3) <= 16 * j->part->places[2]);
+    j->pixels = by_pixels(j, panel / 3);
+    j->planes = !j->pixels && by_planes(j, what);
+    if (j->pixels) {
+        cut_pixels(j, what, panel / 3);
+        return 1;
+    }
     if (!j->direct && single && in_order(w->size, w->step) && in_order(w->places, w->y_step))
         make_flat(j, j->part);
     j->together = most(1, DEPTH / deepest);

@@ -13,13 +13,15 @@ from math import prod
 
 import numpy as np
 
-from ..core.geometry import is_channels_last
+from ..core.geometry import channels_last_strides, is_channels_last
 from ..core.modes import process
+from ..core.tensor import element_strides
 from ..core.threads import native_pool, thread_count
 from . import blas
 
 FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 FORWARD, TO_INPUT, TO_WEIGHT = range(3)
+LANES = 16  # numbers of the widest vector of any machine
 Strided = tuple[Sequence[int], Sequence[int]]
 
 
@@ -143,8 +145,14 @@ def described(
 def room(shape: tuple, kind, like: Sequence):
     """An array for a result: channels-last where one of some arrays is, else row-major."""
     if len(shape) in (4, 5) and any(not a.flags.c_contiguous and is_channels_last(a.shape, a.strides) for a in like):
-        return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), kind), -1, 1)
+        size = np.dtype(kind).itemsize
+        return np.ndarray(shape, kind, strides=[n * size for n in channels_last_strides(shape)])
     return np.empty(shape, kind)
+
+
+def sees_pixels(x: Strided, y: Strided, groups: int) -> bool:
+    """Whether gradients of weights are made of all channels of a pixel at a time: each is by itself, and they lie side by side."""
+    return groups >= LANES and all(shape[1] == groups and stride[1] == 1 for shape, stride in (x, y))
 
 
 def convolution(x, w, bias, stride, padding, dilation, groups: int, places: Sequence[int], like: Sequence = ()):
@@ -170,7 +178,9 @@ def convolution_weight(g, x, shape: Sequence[int], stride, padding, dilation, gr
     if not convolves(x, g):
         return None
     dw = np.empty(shape, x.dtype)
-    return dw if _convolve(TO_WEIGHT, x, dw, np.ascontiguousarray(g), None, stride, padding, dilation, groups) else None
+    sides = [(a.shape, element_strides(a)) for a in (x, g)]
+    g = g if sees_pixels(*sides, groups) else np.ascontiguousarray(g)
+    return dw if _convolve(TO_WEIGHT, x, dw, g, None, stride, padding, dilation, groups) else None
 
 
 def max_pool(x, kernel, stride, padding, dilation, places: Sequence[int]):

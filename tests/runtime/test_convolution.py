@@ -133,6 +133,45 @@ def test_what_is_computed(instructions):
     check()
 
 
+@st.composite
+def sizes_of_each_channel(draw) -> Sizes:
+    """Channels by themselves, as many as vectors hold and others; filters with and without gaps, strides and borders."""
+    axes = draw(st.sampled_from((1, 2, 2, 2, 3)))
+    kernel, stride, padding, dilation = (
+        draw(st.tuples(*[st.sampled_from(values)] * axes))
+        for values in ((1, 2, 3, 3, 4, 5, 6, 7), (1, 1, 1, 2, 3), (0, 1, 2, 3), (1, 1, 1, 2))
+    )
+    longest = (1, 2, 5, 7, 8, 9, 14, 17, 28, 35) if axes < 3 else (1, 2, 3, 5)
+    size = draw(st.tuples(*[st.sampled_from(longest)] * axes))
+    reach = [d * (k - 1) + 1 - 2 * p for k, p, d in zip(kernel, padding, dilation, strict=True)]
+    groups = draw(st.sampled_from((2, 16, 19, 40)))
+    return Sizes(
+        draw(st.sampled_from((1, 2, 5))), 1, 1, groups, tuple(map(max, size, reach)), kernel, stride, padding, dilation
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    sizes_of_each_channel(),
+    st.sampled_from((np.float32, np.float64)),
+    st.tuples(LAYOUTS, LAYOUTS, LAYOUTS),
+    st.integers(0, 99),
+)
+def check_each_channel(c: Sizes, kind, layouts, seed: int) -> None:
+    given_arrays, bias = arrays(c, kind, seed), np.arange(c.groups, dtype=kind)
+    wanted = written_out(c, *given_arrays)
+    plain = in_c(c, *given_arrays, bias)
+    other = in_c(c, *map(turned, given_arrays, layouts), bias)
+    shifted = wanted[0] + bias.reshape(-1, *[1] * len(c.size))
+    for ours, there, theirs in zip(plain, other, (shifted, *wanted[1:]), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE[ours.dtype] * max(1, np.abs(theirs).max()))
+        np.testing.assert_array_equal(ours, there)  # no layout changes a bit
+
+
+def test_each_channel_by_itself(instructions):
+    check_each_channel()
+
+
 LARGE = {
     "pieces of an image": Sizes(1, 5, 9, 1, (40, 37), (3, 3), (1, 1), (1, 1), (1, 1)),
     "many channels": Sizes(3, 150, 40, 1, (5, 6), (3, 3), (1, 1), (1, 1), (1, 1)),
@@ -143,6 +182,8 @@ LARGE = {
     "a long stride": Sizes(2, 3, 9, 1, (160, 70), (3, 70), (80, 70), (0, 0), (1, 1)),
     "many rows": Sizes(2, 3, 300, 1, (6, 6), (2, 2), (2, 2), (0, 0), (1, 1)),
     "each channel": Sizes(2, 1, 1, 20, (50, 47), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "each channel, rows that are cut": Sizes(2, 1, 1, 3, (90, 30), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "each channel, a wide filter": Sizes(3, 1, 1, 20, (14, 14), (7, 7), (1, 1), (3, 3), (1, 1)),
     "small images": Sizes(37, 6, 70, 1, (8, 8), (4, 4), (2, 2), (1, 1), (1, 1)),
     "many weights": Sizes(3, 1030, 130, 1, (3, 2), (3, 3), (1, 1), (1, 1), (1, 1)),
     "pairs of columns": Sizes(2, 3, 20, 1, (9, 71), (3, 4), (1, 2), (1, 3), (1, 1)),
@@ -181,3 +222,18 @@ def test_what_lies_behind_a_row_is_not_read():
     y, _, dw = in_c(c, x, w, g)
     assert np.isfinite(y[..., :2, :2]).all() and not np.isfinite(y[..., 2, :]).any()
     assert np.isfinite(dw[..., :2, :2]).all() and not np.isfinite(dw[..., 2, :]).any()
+
+
+def test_pixels_are_read_where_they_lie():
+    """Layers of each channel by itself give channels-last what they were given so, without a copy to row-major order in between."""
+    c = Sizes(2, 1, 1, 24, (9, 8), (3, 3), (1, 1), (1, 1), (1, 1))
+    x, w, g = (torch.from_numpy(turned(a, "channels last")) for a in arrays(c, np.float32, 0))
+    y, dx, dw = in_c(c, *(t.numpy() for t in (x, w, g)))
+    assert y.base is None and dx.base is None and y.strides == dx.strides == x.numpy().strides
+    settings = (None, [1, 1], [1, 1], [1, 1], False, [0, 0], 24)
+    found = torch.ops.aten.convolution(x, w, *settings)
+    assert found.is_contiguous(memory_format=torch.channels_last) and found._array.base is None
+    np.testing.assert_array_equal(found.numpy(), y)
+    gradients = torch.ops.aten.convolution_backward(g, x, w, *settings, [True, True, False])
+    np.testing.assert_array_equal(gradients[0].numpy(), dx)
+    np.testing.assert_array_equal(gradients[1].numpy(), dw)

@@ -59,10 +59,11 @@ class Family:
         return self.execute(op, args)
 
     def wrap_outputs(self, op: Operator, result, device):
+        wrapped = wrap_array if op.declared.strides is None else wrap_in_any_order  # which will be placed
         if isinstance(result, (tuple, list)):
-            tensors = [wrap_array(m, device) for m in result]
+            tensors = [wrapped(m, device) for m in result]
             return tensors if op.schema.returns[0][0].endswith("[]") else pack_results(op, tensors)
-        return wrap_array(result, device)
+        return wrapped(result, device)
 
     def meta(self, op: Operator, args: tuple):
         """`Spec`(s) of the results, by the operator's meta rule."""
@@ -153,8 +154,15 @@ def array_of(value):
     return value
 
 
+def wrap_in_any_order(array, device):
+    """A tensor around a kernel's result, in the order of dimensions that it has where its memory is its own."""
+    if array.__class__ is np.ndarray and array.base is None and not device.keys:
+        return make_tensor(array, by_numpy[array.dtype])
+    return wrap_array(array, device)
+
+
 def wrap_array(array, device):
-    """A tensor around a kernel's result: an array of its own, with elements in row-major or permuted dense order."""
+    """A tensor around a kernel's result: an array of its own, with elements in row-major order."""
     if array.__class__ is np.ndarray and array.base is None and array.flags.c_contiguous and not device.keys:
         return make_tensor(array, by_numpy[array.dtype])
     if array is None:

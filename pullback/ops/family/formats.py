@@ -103,8 +103,8 @@ def place_results(op: Operator, out, args: tuple):
 
 
 def _placed(op: Operator, t: Tensor, args: tuple) -> Tensor:
-    stride = op.declared.strides(t._array.shape, *args)
-    if stride is None or stride == stride_of(t):
+    stride = op.declared.strides(t._array.shape, *args) or contiguous_strides(t._array.shape)
+    if stride == stride_of(t):
         return t
     array = new_array(t._array.shape, t.dtype, stride, library(t.device))
     array[...] = t._array
