@@ -16,7 +16,7 @@ EXTENSIONS = {
     "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "machine types elements special fits polynomials"),
     "network": (
         f"{LOOPS} -fopenmp-simd",
-        "types elements matrices levels machine layers vectors products attention forms convolution direct planes pixels windows",
+        "types elements matrices levels machine layers vectors products attention forms convolution direct planes pixels outputs windows",
     ),
     "products": (LOOPS, "arrays types levels machine factors vectors packed wholes"),
     "recurrent": (f"{LOOPS} -fopenmp-simd", "arrays types elements levels machine gated vectors packed recurrent"),

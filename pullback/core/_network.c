@@ -94,7 +94,7 @@ enum { FORWARD, TO_INPUT, TO_WEIGHT };
 /* ---- the templates */
 typedef struct {
     i64 panel; /* numbers of the widest tile of a convolution */
-    Body attention, attention_back, convolve[3], max_pool, scatter;
+    Body attention, attention_back, convolve[3], pack, max_pool, scatter;
 } Functions;
 
 #define FUNCTIONS                                                                                \
@@ -103,6 +103,7 @@ typedef struct {
         N(attention_part),                                                                      \
         N(attention_back_part),                                                                 \
         {N(gather_part), N(gather_part), N(weight_part)},                                       \
+        N(pack_part),                                                                           \
         N(max_pool_part),                                                                       \
         N(scatter_part)};
 
@@ -334,10 +335,12 @@ static PyObject *py_convolve(PyObject *self, PyObject *args) {
                a.held[2] && ready(&a) && take_windows(&a, what, &j);
     if (fits && plan(&j, what, functions(&a)->panel, a.view[0].itemsize, threads, &g)) {
         fits = what != TO_WEIGHT || g.pixels || PyBuffer_IsContiguous(&a.view[2], 'C');
+        if (fits && g.outputs)
+            share(functions(&a)->pack, g.packs, 1, &g, threads);
         if (fits)
             share(functions(&a)->convolve[what], g.tasks, 1, &g, threads);
         failed = g.failed;
-        free(g.part);
+        forget_plan(&g);
     } else
         failed = fits;
     drop(&a);
@@ -357,11 +360,15 @@ static i64 convolve(const i64 *numbers, void *x, void *w, void *y, void *bias, i
     if (!plan(&j, what, f->panel, numbers[1] ? 8 : 4, (long)threads, &g))
         return 1;
     void *const given[] = {&g};
-    if (pool && threads > 1 && g.tasks > 1)
-        pool(f->convolve[what], 0, (long)g.tasks, 1, given, (long)threads);
-    else
-        f->convolve[what](0, (long)g.tasks, given);
-    free(g.part);
+    const Body steps[] = {f->pack, f->convolve[what]};
+    for (int step = g.outputs ? 0 : 1; step < 2; step++) {
+        const long tasks = (long)(step ? g.tasks : g.packs);
+        if (pool && threads > 1 && tasks > 1)
+            pool(steps[step], 0, tasks, 1, given, (long)threads);
+        else
+            steps[step](0, tasks, given);
+    }
+    forget_plan(&g);
     return g.failed;
 }
 

@@ -395,6 +395,7 @@ INLINE int N(row_vector)(const Gather *j, i64 m, i64 rows) { return j->to_step[1
 #include "native_direct.h"
 #include "native_planes.h"
 #include "native_pixels.h"
+#include "native_outputs.h"
 #define WIDTH ((i64)(VECTOR / sizeof(T)))
 
 /* ---- results and gradients of inputs */
@@ -480,8 +481,8 @@ static void N(gather_block)(Gather *j, const Part *part, const Block *k, i64 gro
 
 static void N(gather_part)(long begin, long end, void *const *given) {
     Gather *j = given[0];
-    if (j->pixels) {
-        N(pixel_part)(begin, end, j);
+    if (j->pixels || j->outputs) {
+        (j->pixels ? N(pixel_part) : N(output_part))(begin, end, j);
         return;
     }
     Room room = {0};

@@ -13,6 +13,9 @@
 #define FEW 4          /* rows of a group for which panels do not pay */
 #define DIRECT_PLACES 1024 /* of a block, where there are no panels */
 #define DIRECT_CHANNELS 16 /* worked on together there */
+#define NEAR_DEPTH 128 /* terms of a sum whose factors stay near, where vectors are of outputs */
+#define PIXELS_AT_ONCE 128 /* of a block there */
+#define PIXELS_THAT_PAY 256 /* for which factors are laid out */
 #define COLUMNS 6      /* panels of columns of a task, for gradients of weights */
 
 typedef struct {
@@ -42,6 +45,7 @@ typedef struct {
     i64 *shift;               /* (taps, 3): a tap reads number place * stride + shift of the source */
     i64 *at;                  /* (taps): where its weight lies */
     u64 phases;               /* remainders of columns that are read, the first 64 */
+    i64 packed; /* where its panels of factors begin */
     i64 images, piece, blocks; /* of a block: images, or, where it is less than one, places; how many blocks there are */
 } Part;
 
@@ -56,7 +60,9 @@ typedef struct {
     i64 split, columns;              /* rows of a task; columns of a task, for gradients of weights */
     i64 parts, tasks, shared;        /* parts; tasks; parts of a task: all of them where they are alike, or one */
     Part *part;
-    int in_place, direct, planes, pixels, failed;
+    void *packed;                    /* factors laid out for all tasks */
+    i64 packs;                       /* pieces of that work */
+    int in_place, direct, planes, pixels, outputs, failed;
 } Gather;
 
 /* Memory of a thread. */
@@ -292,6 +298,37 @@ static void cut_pixels(Gather *j, int what, i64 width) {
     }
 }
 
+/* Whether channels lie side by side, as native_outputs.h reads and writes them, and are met by enough pixels. */
+static int by_outputs(const Gather *j, const Windows *w, int what, i64 width) {
+    const i64 *n = what == FORWARD ? w->places : w->size;
+    if (what == TO_WEIGHT || j->step[1] != 1 || j->to_step[1] != 1 || j->rows < width || j->inner < 2 || j->groups * j->inner < 2)
+        return 0;
+    return j->images * n[0] * n[1] * n[2] >= PIXELS_THAT_PAY;
+}
+
+/* Tasks of some pixels, and panels of factors of about as many outputs each. 0 where there is no memory. */
+static int cut_outputs(Gather *j, i64 width, i64 itemsize, long threads) {
+    i64 vectors = parts_of(j->rows, width), panels = parts_of(vectors, 3), all = 0, deepest = 1;
+    j->columns = parts_of(vectors, panels) * width;
+    j->packs = parts_of(j->rows, j->columns) * j->groups * j->parts;
+    j->tasks = 0;
+    for (Part *p = j->part; p < j->part + j->parts; p++) {
+        cut_places(j, p, most(p->places[2], PIXELS_AT_ONCE), p->places[2], width, threads);
+        j->tasks += p->blocks * j->groups;
+        p->packed = all;
+        all += p->taps * j->inner * j->groups * vectors * width;
+        deepest = most(deepest, p->taps);
+    }
+    j->together = most(1, NEAR_DEPTH / deepest);
+    j->packed = aligned_alloc(64, (size_t)(all * itemsize + 4096) / 64 * 64);
+    return j->packed != NULL;
+}
+
+static void forget_plan(Gather *j) {
+    free(j->part);
+    free(j->packed);
+}
+
 /* How a form's work is cut: see the head of native_convolution.h. 0 where there is no memory. */
 static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long threads, Gather *j) {
     i64 taps = w->kernel[0] * w->kernel[1] * w->kernel[2], channels = w->channels / w->groups, outputs = w->outputs / w->groups;
@@ -350,10 +387,17 @@ static int plan(const Windows *w, int what, i64 panel, i64 itemsize, long thread
     j->direct = what == TO_WEIGHT ? j->rows <= FEW / 2 && channels <= DIRECT_CHANNELS
                                   : j->rows <= FEW || (!single && 15 * vectors * (panel / 3) <= 16 * j->part->places[2]);
     j->pixels = by_pixels(j, panel / 3);
+    j->outputs = !j->pixels && by_outputs(j, w, what, panel / 3);
     j->planes = !j->pixels && by_planes(j, what);
     if (j->pixels) {
         cut_pixels(j, what, panel / 3);
         return 1;
+    }
+    if (j->outputs) {
+        if (cut_outputs(j, panel / 3, itemsize, threads))
+            return 1;
+        free(j->part);
+        return 0;
     }
     if (!j->direct && single && in_order(w->size, w->step) && in_order(w->places, w->y_step))
         make_flat(j, j->part);

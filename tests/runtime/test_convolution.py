@@ -184,6 +184,7 @@ LARGE = {
     "each channel": Sizes(2, 1, 1, 20, (50, 47), (3, 3), (1, 1), (1, 1), (1, 1)),
     "each channel, rows that are cut": Sizes(2, 1, 1, 3, (90, 30), (3, 3), (1, 1), (1, 1), (1, 1)),
     "each channel, a wide filter": Sizes(3, 1, 1, 20, (14, 14), (7, 7), (1, 1), (3, 3), (1, 1)),
+    "many channels side by side": Sizes(9, 40, 72, 2, (9, 10), (3, 3), (1, 1), (1, 1), (1, 1)),
     "small images": Sizes(37, 6, 70, 1, (8, 8), (4, 4), (2, 2), (1, 1), (1, 1)),
     "many weights": Sizes(3, 1030, 130, 1, (3, 2), (3, 3), (1, 1), (1, 1), (1, 1)),
     "pairs of columns": Sizes(2, 3, 20, 1, (9, 71), (3, 4), (1, 2), (1, 3), (1, 1)),
@@ -204,9 +205,9 @@ def test_threads_do_not_change_a_bit(name):
     c, before = LARGE[name], torch.get_num_threads()
     given_arrays, found = arrays(c, np.float32, 0), []
     try:
-        for threads in (1, 2, 3, 3):
+        for threads, layout in product((1, 2, 3, 3), ("row-major", "channels last")):
             torch.set_num_threads(threads)
-            found.append(in_c(c, *given_arrays))
+            found.append(in_c(c, *(turned(a, layout) for a in given_arrays)))
     finally:
         torch.set_num_threads(before)
     for other in found[1:]:
