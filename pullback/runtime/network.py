@@ -178,8 +178,8 @@ def convolution_weight(g, x, shape: Sequence[int], stride, padding, dilation, gr
     if not convolves(x, g):
         return None
     dw = np.empty(shape, x.dtype)
-    sides = [(a.shape, element_strides(a)) for a in (x, g)]
-    g = g if sees_pixels(*sides, groups) else np.ascontiguousarray(g)
+    if not sees_pixels((x.shape, element_strides(x)), (g.shape, element_strides(g)), groups):
+        g = np.ascontiguousarray(g)
     return dw if _convolve(TO_WEIGHT, x, dw, g, None, stride, padding, dilation, groups) else None
 
 
