@@ -561,14 +561,7 @@ static PyObject *py_take(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
-/* ---- copies and fills */
-static PyObject *py_clone(PyObject *self, PyObject *args) {
-    Array *a = array_of(argument(args, 0));
-    NONE_UNLESS(a && argument(args, 1) == Py_None && has_elements(a));
-    for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1); /* strides of such dimensions are kept as they are */
-    return tensor_of(copy_of(a));
-}
-
+/* ---- casts */
 /* Elements of one kind as another: floats to integers by way of i32, so that narrow ones wrap; 0 where that has no number for one. */
 #define CAST_TO(from, to) \
     for (i64 k = 0; k < n; k++) ((to *)y)[k] = (to)((const from *)x)[k]; \
@@ -648,65 +641,6 @@ static PyObject *py_to(PyObject *self, PyObject *args) {
     Py_DECREF(r);
     Py_RETURN_NONE;
 }
-
-static PyObject *py_copy_(PyObject *self, PyObject *args) {
-    Array *a = array_of(argument(args, 0)), *src = strided_of(argument(args, 1));
-    NONE_UNLESS(a && src && has_elements(a) && is_writable(a) && kind(a) == kind(src) && a->nd == src->nd);
-    NONE_UNLESS(!memcmp(a->shape, src->shape, sizeof(*a->shape) * (size_t)a->nd));
-    PyObject *other = argument(args, 1);
-    NONE_UNLESS(is_apart(argument(args, 0), &other, 1));
-    if (is_row_major(src))
-        copy_bytes_of(a, src, (size_t)(count_of(a) * size_of(a)));
-    else
-        copy_block_of(a->data, a->strides, src->data, src->strides, a->shape, a->nd, size_of(a), src, a);
-    return written(argument(args, 0));
-}
-
-static PyObject *fill(PyObject *target, const char *value, Array *a) {
-    repeat(a->data, value, count_of(a), size_of(a));
-    return written(target);
-}
-
-static PyObject *py_zero_(PyObject *self, PyObject *args) {
-    Array *a = array_of(argument(args, 0));
-    NONE_UNLESS(a && is_small(a) && is_writable(a));
-    memset(a->data, 0, (size_t)(count_of(a) * size_of(a)));
-    return written(argument(args, 0));
-}
-
-static PyObject *py_fill_(PyObject *self, PyObject *args) {
-    Array *a = array_of(argument(args, 0));
-    char value[8];
-    NONE_UNLESS(a && is_small(a) && is_writable(a) && element(argument(args, 1), kind(a), value));
-    return fill(argument(args, 0), value, a);
-}
-
-/* New arrays like another: dtype, layout, device, pin_memory, memory_format stand from `options` on. */
-static PyObject *filled(PyObject *args, int options, PyObject *value) {
-    Array *a = array_of(argument(args, 0));
-    char bytes[8];
-    NONE_UNLESS(a && is_small(a));
-    int k = kind(a);
-    if (argument(args, options) != Py_None)
-        for (k = 0; k < KINDS && argument(args, options) != dtype_of[k];) k++;
-    NONE_UNLESS(k < KINDS && argument(args, options + 1) == Py_None && argument(args, options + 2) == Py_None && argument(args, options + 4) == Py_None);
-    NONE_UNLESS(argument(args, options + 3) == Py_None || argument(args, options + 3) == Py_False);
-    for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1); /* strides of such dimensions are kept as they are */
-    NONE_UNLESS(element(value, k, bytes));
-    Array *r = new_array(a->nd, a->shape, k);
-    if (r) repeat(r->data, bytes, count_of(a), item_sizes[k]);
-    return tensor_of(r);
-}
-
-static PyObject *number_of_value(long value, PyObject *args) {
-    PyObject *number = PyLong_FromLong(value), *result = number ? filled(args, 1, number) : NULL;
-    Py_XDECREF(number);
-    return result;
-}
-
-static PyObject *py_zeros_like(PyObject *self, PyObject *args) { return number_of_value(0, args); }
-static PyObject *py_ones_like(PyObject *self, PyObject *args) { return number_of_value(1, args); }
-static PyObject *py_full_like(PyObject *self, PyObject *args) { return filled(args, 2, argument(args, 1)); }
 
 /* ---- losses: scores, target, weight, reduction (0 none, 1 mean, 2 sum), ignore_index */
 static PyObject *py_nll(PyObject *self, PyObject *args) {
@@ -798,16 +732,9 @@ static PyMethodDef methods[] = {
     {"index_reduce.default", py_index_reduce, METH_O, NULL},
     {"as_strided_scatter.default", py_as_strided_scatter, METH_O, NULL},
     {"take.default", py_take, METH_O, NULL},
-    {"zeros_like.default", py_zeros_like, METH_O, NULL},
-    {"ones_like.default", py_ones_like, METH_O, NULL},
-    {"full_like.default", py_full_like, METH_O, NULL},
     {"nll_loss_forward.default", py_nll, METH_O, NULL},
     {"nll_loss_nd.default", py_nll_alone, METH_O, NULL},
-    {"clone.default", py_clone, METH_O, NULL},
     {"_to_copy.default", py_to, METH_O, NULL},
-    {"copy_.default", py_copy_, METH_O, NULL},
-    {"zero_.default", py_zero_, METH_O, NULL},
-    {"fill_.Scalar", py_fill_, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

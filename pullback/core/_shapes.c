@@ -5,6 +5,7 @@
  * caller then runs the operator's rules, which know the rest.
  */
 #include "native_fronts.h"
+#include "native_layouts.h"
 
 enum { MOST_MOVED = 1 << 28, MOST_JOINED = 64 };
 
@@ -210,8 +211,14 @@ static PyObject *py_cartesian_prod(GIVEN) {
 }
 
 /* ---- turned */
+/* Arrays in any order of memory, which the results keep. */
+static Array *ordered_of(PyObject *tensor) {
+    Array *a = strided_of(tensor);
+    return a && is_moved(a) && a->nd <= MOST_LAID ? a : NULL;
+}
+
 static PyObject *py_flip(PyObject *self, PyObject *args) {
-    Array *a = rows_of(argument(args, 0));
+    Array *a = ordered_of(argument(args, 0));
     NONE_UNLESS(a);
     Py_ssize_t dims[MOST_DIMS], steps[MOST_DIMS];
     int n = integers_of(argument(args, 1), dims, MOST_DIMS), seen[MOST_DIMS] = {0};
@@ -224,8 +231,35 @@ static PyObject *py_flip(PyObject *self, PyObject *args) {
         from += (a->shape[d] - 1) * a->strides[d];
         steps[d] = -a->strides[d];
     }
-    Array *r = new_array(a->nd, a->shape, kind(a));
+    Array *r = array_like(a);
     if (r) copy_block_of(r->data, r->strides, from, steps, a->shape, a->nd, size_of(a), a, r);
+    return tensor_of(r);
+}
+
+static void swap_sizes(Py_ssize_t *sizes, int a, int b) {
+    const Py_ssize_t moved = sizes[a];
+    sizes[a] = sizes[b], sizes[b] = moved;
+}
+
+/* self, quarter turns, (from, to): an odd number of them is a flip of which two dimensions are swapped */
+static PyObject *py_rot90(PyObject *self, PyObject *args) {
+    Array *a = ordered_of(argument(args, 0));
+    Py_ssize_t turns, dims[2], shape[MOST_LAID], steps[MOST_LAID], strides[MOST_LAID];
+    NONE_UNLESS(a && a->nd > 1 && integer_of(argument(args, 1), &turns) && integers_of(argument(args, 2), dims, 2) == 2);
+    const int nd = a->nd, size = size_of(a);
+    for (int i = 0; i < 2; i++) dims[i] += dims[i] < 0 ? nd : 0;
+    const int first = (int)dims[0], second = (int)dims[1];
+    turns = (turns % 4 + 4) % 4;
+    NONE_UNLESS(turns && first >= 0 && second >= 0 && first < nd && second < nd && first != second);
+    strides_like(a, size_of(a), strides);
+    const char *from = a->data;
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)nd);
+    memcpy(steps, a->strides, sizeof(*steps) * (size_t)nd);
+    if (turns < 3) from += (shape[second] - 1) * steps[second], steps[second] = -steps[second];
+    if (turns > 1) from += (shape[first] - 1) * steps[first], steps[first] = -steps[first];
+    if (turns & 1) swap_sizes(shape, first, second), swap_sizes(steps, first, second), swap_sizes(strides, first, second);
+    Array *r = array_in_order(nd, shape, strides, a->dtype->number, size);
+    if (r) copy_block_of(r->data, r->strides, from, steps, shape, nd, size, a, r);
     return tensor_of(r);
 }
 
@@ -543,6 +577,7 @@ static PyMethodDef methods[] = {
     {"Tensor.repeat_interleave", FRONT(py_repeat_interleave), NULL},
     {"torch.cartesian_prod", FRONT(py_cartesian_prod), NULL},
     {"flip.default", py_flip, METH_O, NULL},
+    {"rot90.default", py_rot90, METH_O, NULL},
     {"roll.default", py_roll, METH_O, NULL},
     {"channel_shuffle.default", py_channel_shuffle, METH_O, NULL},
     {"pixel_shuffle.default", py_pixel_shuffle, METH_O, NULL},

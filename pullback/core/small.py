@@ -5,7 +5,9 @@ tensor (or a tuple of several), nothing recorded, or None where the call is none
 memory, many elements, none, arguments that the operator refuses. The operator's own rules then compute it; they are what the
 functions are tested against. `fronts` is the same for public functions that are written by hand: `fronts["torch.zeros"](args, kwargs)` takes the
 arguments as they were given. `view_of(key, op)` is the function for an operator whose result is a view, which is marked as one that this
-operator made; None where there is none. Without the extensions, or with `PULLBACK_NATIVE=0`, there are none.
+operator made; None where there is none. `laid_out(result, operands)` gives a fresh array in the order of memory that its operands ask for, or
+None; `through_rows(function, place)` asks a function of the table again with row-major copies of tensors that lie otherwise; `written_once(array)` says whether no two of its elements share memory, as far as it
+knows (`_layouts.c`). Without the extensions, or with `PULLBACK_NATIVE=0`, there are none.
 """
 
 from __future__ import annotations
@@ -36,6 +38,18 @@ def view_of(key: str, op) -> Callable[[tuple], Any] | None:
     return None
 
 
+def laid_out(result, operands: list):
+    return None
+
+
+def written_once(array) -> bool:
+    return array.flags.forc
+
+
+def through_rows(function: Callable[[tuple], Any], place) -> Callable[[tuple], Any]:
+    return function
+
+
 def threads_for_large() -> int:
     """How many threads the functions use where there are many elements."""
     keep_freed_memory()
@@ -57,7 +71,7 @@ def in_turn(first: Callable, second: Callable) -> Callable:
 _PUBLIC = ("torch.", "Tensor.", "nn.functional.")
 for _name in (
     "_along", "_places", "_picks", "_shapes", "_chains", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
-    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent",
+    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent", "_layouts",
 ):  # fmt: skip
     _module = extension(_name)
     if _module is not None:
@@ -79,6 +93,8 @@ for _name in (
         if _name == "_views":
             _module.use_views(make_view, ambient)
             view_of = _module.bind
+        if _name == "_layouts":
+            laid_out, through_rows, written_once = _module.laid_out, _module.through_rows, _module.written_once
         for _key, _function in vars(_module).items():
             if _key.startswith(_PUBLIC):
                 fronts[_key] = _function

@@ -16,7 +16,7 @@ from ...core.dtype import by_numpy, dtype
 from ...core.objects import make_tensor
 from ...core.tensor import PLAIN
 from .text import Call, all_of, block
-from .views import may_have_history
+from .views import is_unheard, may_have_history
 
 if TYPE_CHECKING:
     from ..system.operator import Operator
@@ -77,13 +77,14 @@ def _conditions(call: Call) -> list[str] | None:
 
 
 def _history(call: Call, views_apart: bool = False, written: int = 0) -> str:
-    """The condition that a gradient may be wanted; with `views_apart`, views of tensors without history are looked through, but for the
-    first arguments that are `written`: a base must hear of it."""
+    """The condition that a gradient may be wanted; with `views_apart`, views of tensors without history are looked through. Of the first
+    arguments, those that are `written`, the base must be without history too: it would hear of the write."""
     found = []
     for i, (v, a) in enumerate(call.arguments):
         if a.is_tensor:
             alone = f"{v}.__class__ in PLAIN and {v}._autograd is not None"
-            alone += f" and may_have_history({v})" if views_apart and i >= written else ""
+            if views_apart:
+                alone += f" and may_have_history({v})" if i >= written else f" and not is_unheard({v})"
             found.append(f"any_history({v})" if a.is_list else alone)
     return " or ".join(found)
 
@@ -172,7 +173,7 @@ def names_of(op: Operator) -> dict:
         "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "DTYPE": dtype,
         "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute_plain,
         "wrap_outputs": family.wrap_outputs, "as_tensor": as_tensor,
-        "native": op.native, "may_have_history": may_have_history,
+        "native": op.native, "may_have_history": may_have_history, "is_unheard": is_unheard,
     }  # fmt: skip
 
 

@@ -11,11 +11,13 @@ import numpy as np
 
 from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, dtype
+from ...core.small import written_once
 from ..system.operator import Operator
 from .kernels import half_loop_of, kernel_of, loop_of
 from .large import looped_dtypes, loops_of, over_all, shares
 from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
 from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
+from .views import is_unheard, may_have_history
 
 __all__ = ["KernelCase", "lines_of", "names_of", "overload_lines"]
 
@@ -52,7 +54,7 @@ def names_of(op: Operator) -> dict:
     result = declared.result
     names = {
         "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,)),
-        "laid_out": laid_out, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
+        "laid_out": laid_out, "written_once": written_once, "is_unheard": is_unheard, "may_have_history": may_have_history, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None,
         "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "WORKING": np.dtype(np.float32),
     }  # fmt: skip
@@ -293,10 +295,11 @@ def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = (), in
 def _writable(tensors: list[str], direct: str, size: str = "<") -> str:
     """Memory that is written once by each element, and a history that need not be kept: none, or recording is off."""
     x = tensors[0]
-    no_history = all_of(*[f"{t}._autograd is None" for t in tensors], f"{x}._view_info is None")
-    recording = f"(mode == 0 or mode == 1 and {no_history})"
+    written = f"({x}._autograd is None and {x}._view_info is None or is_unheard({x}))"
+    read = [f"({t}._autograd is None or not may_have_history({t}))" for t in tensors[1:]]
+    recording = f"(mode == 0 or mode == 1 and {all_of(written, *read)})"
     apart = "".join(f" and {y}._memory is not {x}._memory" for y in tensors[1:])
-    memory = f"({x}._memory is None or {x}._array.flags.c_contiguous{apart})"
+    memory = f"({x}._memory is None or written_once({x}._array){apart})"
     return f"{recording} and d in {direct} and {x}._array.size {size} LARGE and {memory}"
 
 

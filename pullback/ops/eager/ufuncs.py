@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from ...core import dtype as dtypes
+from ...core import small
 from ...core.arrays import strided
 from ...core.dtype import BOOL, COMPLEX, FLOAT, INT, dtype
 from ...core.geometry import elementwise_strides
@@ -27,6 +28,8 @@ COMPUTED = frozenset(d for d in dtypes.ALL if d.numpy is not None and not (d.is_
 
 def laid_out(result, arrays, xp=np):
     """A fresh result in the order of memory that its operands ask for, which is not always the array library's."""
+    if xp is np and (out := small.laid_out(result, arrays)) is not None:
+        return out
     first = arrays[0] if arrays and xp is np else None
     if first is not None and first.shape == result.shape and 1 not in first.shape and first.flags.c_contiguous:
         if result.flags.c_contiguous:  # whose order says everything

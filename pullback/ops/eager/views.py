@@ -87,6 +87,11 @@ def may_have_history(t: Tensor) -> bool:
     )
 
 
+def is_unheard(t: Tensor) -> bool:
+    """Whether a write to a view concerns nobody but its memory: neither the view nor its base is known to recording."""
+    return t._autograd is UNTRACKED_VIEW and t._view_info.base._autograd is None
+
+
 def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tensor:
     """A view of a plain tensor, already made as an array."""
     mode = ambient.mode

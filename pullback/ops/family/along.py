@@ -11,6 +11,7 @@ once. It returns a new array, or a tuple of them, never its input. From the decl
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +29,13 @@ from ..system.operator import Operator, Spec
 from ..system.return_types import pack_results
 from .base import Family, device_of
 from .reduction import same_dtype
+
+
+def laid_as(array, dtype: dtype, stride: tuple, xp=np):
+    """A copy of an array in memory of those strides, which are in elements."""
+    out = new_array(array.shape, dtype, stride, xp)
+    out[...] = array
+    return out
 
 
 class AlongDeclaration(Declaration):
@@ -101,9 +109,7 @@ class Along(Family):
             array = array.reshape((*array.shape[:axis], *array.shape[axis + 1 :]))
         stride = self._strides(op, t, array.shape)
         if stride is not None:
-            ordered = new_array(array.shape, result, stride, library(t.device))
-            ordered[...] = array
-            array = ordered
+            array = laid_as(array, result, stride, library(t.device))
         elif not array.flags.c_contiguous or 1 in array.shape and _has_odd_strides(array):
             array = array.copy()
         return wrap(array, result, t.device)
@@ -118,6 +124,18 @@ class Along(Family):
         if is_contiguous(shape, stride_of(t)):
             return None
         return elementwise_strides(shape, [(t._array.shape, stride_of(t))])
+
+    def place_of(self, op: Operator) -> Callable | int | None:
+        return partial(self._placed, op) if op.declared.keeps_strides else None
+
+    def _placed(self, op: Operator, results, args: tuple):
+        several = results if isinstance(results, tuple) else (results,)
+        strides = [self._strides(op, args[0], t._array.shape) for t in several]
+        placed = [
+            t if stride is None else wrap(laid_as(t._array, t.dtype, stride), t.dtype)
+            for t, stride in zip(several, strides, strict=True)
+        ]
+        return tuple(placed) if isinstance(results, tuple) else placed[0]
 
     def meta(self, op: Operator, args: tuple):
         if (check := op.declared.check) is not None:

@@ -7,9 +7,13 @@ function (`plain_lines`, `plain_names`), the vmap rule and the jvp rule. `operat
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from ...core import device as devices
+from ...core import small
 from ...core.arrays import library
 from ...core.calls import arrays_of
 from ...core.dtype import by_numpy
@@ -18,7 +22,7 @@ from ...core.tensor import Tensor, wrap, wrap_meta
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import Declaration
-from ..system.operator import NoShapeRule, Operator
+from ..system.operator import NoShapeRule, Operator, key_of
 from ..system.return_types import pack_results
 from .formats import place_results, place_specs
 
@@ -34,6 +38,7 @@ class Family:
     )
     computes_in_dtype_of_out = False  # whether `out=` decides about an argument `dtype` that is left open
     takes_numbers = False  # whether `execute` takes Python numbers in the place of tensors
+    takes_copies = True  # whether results follow from the values of tensors, wherever these lie
     takes_layouts = False  # whether `execute` is given sparse and nested tensors as they are
     makes_fakes = False  # whether `run_meta` on fake tensors gives fakes, on devices of its own choice
     write = (
@@ -64,6 +69,25 @@ class Family:
             tensors = [wrapped(m, device) for m in result]
             return tensors if op.schema.returns[0][0].endswith("[]") else pack_results(op, tensors)
         return wrapped(result, device)
+
+    def native_of(self, op: Operator) -> Callable | None:
+        """The function in C for small plain calls, where there is one. It gets row-major copies of tensors that lie otherwise, where nothing
+        but their values can matter."""
+        if self.is_view:
+            return small.view_of(key_of(op), op)
+        function, declared = small.table.get(key_of(op)), op.declared
+        by_place = declared.names_memory or declared.reads_shape_only or declared.warns_of_order
+        by_values = self.takes_copies and not (by_place or declared.writes_unseen or declared.samples)
+        if function is None or not by_values or "!" in op.text or "(a" in op.text:
+            return function
+        return small.through_rows(function, self.place_of(op))
+
+    def place_of(self, op: Operator) -> Callable | int | None:
+        """`place(results, args)`: row-major results in the order of memory that arguments ask for; None where they stay row-major, a number
+        where that is known of those of so many dimensions at most."""
+        if op.declared.strides is not None:
+            return partial(_placed_results, op)
+        return 1 if op.body is not None else 3  # more may lie as images do
 
     def meta(self, op: Operator, args: tuple):
         """`Spec`(s) of the results, by the operator's meta rule."""
@@ -113,6 +137,12 @@ class Family:
     # vmap and jvp: None means that the transform derives a rule (decompose, or loop; from the vjp)
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         return None
+
+
+def _placed_results(op: Operator, results, args: tuple):
+    if isinstance(results, Tensor):
+        return place_results(op, results, args)
+    return tuple([t if t is None else place_results(op, t, args) for t in results])
 
 
 class KernelFamily(Family):

@@ -43,6 +43,7 @@ class Contraction(Family):
 
     declares = ContractionDeclaration
     direct = "family"
+    takes_copies = False  # products read any order of memory
 
     def execute(self, op: Operator, args: tuple):
         spec = self.meta(op, args)

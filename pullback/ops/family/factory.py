@@ -45,6 +45,7 @@ class Factory(Family):
 
     declares = FactoryDeclaration
     direct = "family"
+    takes_copies = False
 
     def device(self, op: Operator, args: tuple) -> devices.device:
         at = op.schema.index.get("device")

@@ -12,6 +12,7 @@ engine. From the declaration follow `sin_`, `out=`, meta, the vmap rule and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from operator import is_
 from types import MappingProxyType
 
@@ -115,6 +116,14 @@ def pointwise_declaration(op: Operator) -> PointwiseDeclaration:
 def in_order(op: Operator, tensors: list) -> list:
     """Operands in the order in which their layouts decide that of the result."""
     return tensors[::-1] if op.declared.last_leads else tensors
+
+
+def _placed(op: Operator, results, args: tuple):
+    """Row-major results in the order of memory of the operands."""
+    operands = [t._array for t in in_order(op, op.tensors(args))]
+    if isinstance(results, tuple):
+        return tuple([wrap(ufuncs.laid_out(t._array, operands), t.dtype) for t in results])
+    return wrap(ufuncs.laid_out(results._array, operands), results.dtype)
 
 
 class Pointwise(Family):
@@ -253,6 +262,9 @@ class Pointwise(Family):
                 value = rounded_number(value, compute)
             out.append(value)
         return tuple(out)
+
+    def place_of(self, op: Operator) -> Callable | int | None:
+        return None if op.declared.contiguous else partial(_placed, op)
 
     def meta(self, op: Operator, args: tuple) -> Spec:
         self.validate(op, args)

@@ -127,6 +127,9 @@ class Reduction(Family):
         at = dim if keepdim else dim - sum(a < dim for a in axes)
         return np.concatenate(parts, axis=at)
 
+    def place_of(self, op: Operator) -> None:
+        """Results are row-major."""
+
     def meta(self, op: Operator, args: tuple) -> Spec:
         check = op.declared.check
         if check is not None:

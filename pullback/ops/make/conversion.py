@@ -46,6 +46,8 @@ def _to_spec(self, dtype, layout, device, pin_memory, non_blocking, memory_forma
 class _Copy(Family):
     """Copies of one tensor, possibly to another dtype or device."""
 
+    takes_copies = False  # the function in C keeps the order of memory itself
+
     def meta(self, op: Operator, args: tuple) -> Spec:
         return op.meta_rule(*args)
 

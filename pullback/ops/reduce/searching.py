@@ -102,6 +102,7 @@ searchsorted_tensor = operator(
     check_out=exact_out,
     meta=lambda sequence, self, out_int32, *rest: Spec(self._array.shape, dtypes.int32 if out_int32 else dtypes.int64),
     vjp=NONDIFFERENTIABLE,
+    warns_of_order=True,
     **HIDDEN,
     cost="compute",
 )

@@ -16,19 +16,19 @@ from ..eager.functions import ANY, bypassing
 from ..family.base import composite, operator
 from ..family.batching import batch_first, shift
 from ..family.factory import factory
-from ..family.formats import dense_like_first, like_first
+from ..family.formats import dense_like_first, dense_strides, like_first
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Spec, exports
 from ..system.scalars import exact_out
-from .shape_lowering import lower_flip, lower_repeat, lower_roll, lower_triangle
+from .shape_lowering import lower_flip, lower_repeat, lower_roll, lower_rot90, lower_triangle, swapped
 from .view_backward import diagonal_backward
 
 
 # ---- flip, roll, rot90
 def _flip(xp, self, dims):
     axes = wrap_dims(tuple(dims), self.ndim)
-    return xp.flip(self, axes).copy() if axes else self.copy()
+    return (xp.flip(self, axes) if axes else self).copy(order="K")
 
 
 def _flip_meta(self, dims) -> Spec:
@@ -126,22 +126,47 @@ roll = operator(
 )
 
 
-@composite("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", out=False)
-def rot90(self, k, dims):
+def _turned_dims(rank: int, dims) -> tuple[int, int]:
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
-    if self.ndim < 2:
-        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
-    a, b = (wrap_dim(d, self.ndim) for d in dims)
+    if rank < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {rank}")
+    a, b = (wrap_dim(d, rank) for d in dims)
     if a == b:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    turns = {  # turned before they are flipped, which gives a tensor of its own and no view
-        0: lambda: self.clone(memory_format=devices.contiguous_format),
-        1: lambda: self.transpose(a, b).flip((a,)),
-        2: lambda: self.flip((a, b)),
-        3: lambda: self.transpose(a, b).flip((b,)),
-    }
-    return turns[k % 4]()
+    return a, b
+
+
+def _rot90(xp, self, k, dims):
+    a, b = _turned_dims(self.ndim, dims)
+    turned = xp.flip(self, [(), (b,), (a, b), (a,)][k % 4]) if k % 4 else self
+    return (xp.swapaxes(turned, a, b) if k % 2 else turned).copy(order="K")
+
+
+def _rot90_meta(self, k, dims) -> Spec:
+    a, b = _turned_dims(self._array.ndim, dims)
+    return Spec(swapped(self._array.shape, a, b) if k % 2 else self._array.shape, self.dtype)
+
+
+def _rot90_strides(shape: tuple, self, k, dims) -> tuple | None:
+    """Those of a flip of which two dimensions are swapped; a whole turn is row-major."""
+    a, b = _turned_dims(len(shape), dims)
+    dense = dense_strides(self)
+    return None if not k % 4 else swapped(dense, a, b) if k % 2 else dense
+
+
+rot90 = operator(
+    "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+    lower=lower_rot90,
+    kernel=_rot90,
+    strides=_rot90_strides,
+    meta=_rot90_meta,
+    out=False,
+    jvp=LINEAR,
+    vjp=lambda g, k, dims: g.rot90(-k, dims),
+    vmap=lambda args, dims, size: _along(rot90, args, dims, 2),
+    cost="cheap",
+)
 
 
 # ---- repeats

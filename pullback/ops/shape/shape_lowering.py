@@ -101,10 +101,31 @@ def lower_triangle(b: Builder, x: Value, diagonal):
 # ---- another order
 @of_complex
 def lower_flip(b: Builder, x: Value, dims):
-    turned = set(wrap_dims(tuple(dims), len(x.shape))) if dims and x.shape else set()
-    offset = x.offset + sum((x.shape[d] - 1) * x.strides[d] for d in turned)
-    strides = [-s if d in turned else s for d, s in enumerate(x.strides)]
-    return b.store(b.result(), x.window(x.shape, strides, offset))
+    return b.store(b.result(), _flipped(x, set(wrap_dims(tuple(dims), len(x.shape))) if dims and x.shape else set()))
+
+
+def _flipped(x: Value, dims: set[int]) -> Value:
+    """The window that reads some dimensions backwards."""
+    offset = x.offset + sum((x.shape[d] - 1) * x.strides[d] for d in dims)
+    return x.window(x.shape, [-s if d in dims else s for d, s in enumerate(x.strides)], offset)
+
+
+def swapped(sizes, a: int, b: int) -> tuple:
+    """Sizes or strides, two of them in each other's place."""
+    sizes = list(sizes)
+    sizes[a], sizes[b] = sizes[b], sizes[a]
+    return tuple(sizes)
+
+
+@of_complex
+def lower_rot90(b: Builder, x: Value, k, dims):
+    first, second = (wrap_dim(d, len(x.shape)) for d in dims)
+    turned = _flipped(x, [set(), {second}, {first, second}, {first}][k % 4])
+    if k % 2:
+        turned = turned.window(
+            swapped(turned.shape, first, second), swapped(turned.strides, first, second), turned.offset
+        )
+    return b.store(b.result(), turned)
 
 
 @of_complex

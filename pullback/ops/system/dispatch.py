@@ -26,6 +26,7 @@ from ...core.tensor import (
     Tensor,
 )  # fmt: skip
 from ..eager.functions import overridden_operators
+from ..eager.views import is_unheard, may_have_history
 from . import overrides
 from .execute import execute
 from .inplace import run_inplace
@@ -45,7 +46,8 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
         if live is not None:
             if op.inplace_of is None:
                 return _plain(op, args, live and mode)
-            if op.native is not None and not (live and mode) and (out := op.native(args)) is not None:
+            past = op.native is not None and not (live and mode and _is_heard(args))
+            if past and (out := op.native(args)) is not None:
                 return out
         elif op.inplace_of is None and begins_on_device(args):
             result = above.plain_on_device(op, args)
@@ -75,6 +77,17 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
     if op.layer is not None:
         return op.layer(args)
     return autograd_layer(op, args)
+
+
+def _is_heard(args: tuple) -> bool:
+    """Whether recording may have to do with a write to the first argument, some of which are known to it."""
+    for i, v in enumerate(args):
+        if isinstance(v, Tensor):
+            if v._autograd is not None and (may_have_history(v) if i else not is_unheard(v)):
+                return True
+        elif v.__class__ is list or v.__class__ is tuple:
+            return True
+    return False
 
 
 def begins_on_device(args: tuple) -> bool:

@@ -17,7 +17,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ...core import small
 from ...core.calls import choose, plan_key
 from ...core.dtype import by_numpy, dtype
 from ...core.layers import above
@@ -119,8 +118,7 @@ class Operator:
         self.namespace = self.declared.library
         self.name.whole = self.qualified_name
         self.record: Callable = self._first_record
-        # small plain calls in C: the result, or None where it is the kernel's
-        self.native = small.view_of(key_of(self), self) if family.is_view else small.table.get(key_of(self))
+        self.native = family.native_of(self)  # small plain calls in C: the result, or None where it is the kernel's
         register(self)
 
     # ---- facts

@@ -118,3 +118,13 @@ def test_results_that_are_no_views_may_be_cut_off_in_place() -> None:
     x = torch.arange(6.0, requires_grad=True)
     for result in (torch.rot90(x.view(2, 3)), torch.rot90(x.view(2, 3), 3), x @ torch.ones(6, 2)):
         assert result._base is None and not result.detach_().requires_grad
+
+
+def test_rotations_keep_the_order_of_memory_that_a_flip_keeps() -> None:
+    x = torch.arange(35.0).view(5, 7)
+    strides = [((7, 1), (5, 1)), ((1, 7), (7, 1)), ((7, 1), (1, 7)), ((1, 7), (7, 1))]
+    for k, (rows, columns) in enumerate(strides):
+        assert torch.rot90(x, k).stride() == rows and torch.rot90(x.t(), k).stride() == columns
+    images = torch.arange(24.0).view(1, 2, 3, 4).contiguous(memory_format=torch.channels_last)
+    assert images.rot90(1, (2, 3)).stride() == (24, 1, 2, 8) and images.flip(2).stride() == (24, 1, 8, 2)
+    assert torch.rot90(x.requires_grad_(), 1).grad_fn.name() == "Rot90Backward0"

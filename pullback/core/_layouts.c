@@ -1,0 +1,319 @@
+/* Results in their order of memory, and functions of row-major arrays for tensors that lie otherwise.
+ *
+ * Copies and fills of tensors of any dtype of plain bytes are here too, in the table of small calls. `laid_out(result, operands)` is a fresh element-wise result in the order that its operands ask for; `through_rows(function, place)` a function
+ * that asks another one again with row-major copies of tensors that are not, where that gives None, and puts what it gives in its place.
+ */
+#include "native_moves.h"
+#include "native_layouts.h"
+
+enum { MOST_COPIED = 1 << 17, MOST_ARGUMENTS = 32, SIMPLE_NUMBERS = 256 };
+static PyObject *item_name;
+static int bfloat16_number = -1;
+
+/* use_bfloat16(NumPy's number of the dtype, the dtype, the process) */
+static PyObject *use_bfloat16(PyObject *self, PyObject *args) {
+    PyObject *dtype, *process;
+    if (!PyArg_ParseTuple(args, "iOO", &bfloat16_number, &dtype, &process)) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* The size of an item of any array of the array library; 0 where elements are no plain bytes of this machine. */
+static int item_of(const Array *a) {
+    const int known = size_of(a);
+    if (known) return known;
+    if (a->dtype->number < SIMPLE_NUMBERS || a->dtype->byteorder == '>') return 0; /* objects, records; half precision */
+    if (!item_name) item_name = PyUnicode_InternFromString("itemsize");
+    PyObject *found = item_name ? PyObject_GetAttr((PyObject *)a, item_name) : NULL;
+    const long size = found ? PyLong_AsLong(found) : 0;
+    Py_XDECREF(found);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return size > 0 && size <= 16 ? (int)size : 0;
+}
+
+/* laid_out(result, operands): the result, or a copy in another order of memory; None where the rules in Python decide. */
+static PyObject *py_laid_out(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    NONE_UNLESS(count == 2 && Py_IS_TYPE(args[0], array_type) && PyList_CheckExact(args[1]));
+    Array *r = (Array *)args[0];
+    const int nd = r->nd, item = r->flags & ALIGNED && nd <= MOST_LAID && has_elements(r) ? item_of(r) : 0;
+    const Py_ssize_t given = PyList_GET_SIZE(args[1]);
+    Operand operands[MOST_OPERANDS];
+    Py_ssize_t strides[MOST_LAID];
+    int n = 0, same = 1;
+    NONE_UNLESS(item && given <= MOST_OPERANDS);
+    for (Py_ssize_t i = 0; i < given; i++) {
+        Array *a = (Array *)PyList_GET_ITEM(args[1], i);
+        NONE_UNLESS(Py_IS_TYPE((PyObject *)a, array_type));
+        if (!a->nd) continue;
+        const int own = item_of(a);
+        NONE_UNLESS(own && operand_of(a, own, nd, r->shape, &operands[n]));
+        n++;
+    }
+    strides_of_result(nd, r->shape, operands, n, strides);
+    for (int d = 0; d < nd; d++) same = same && strides[d] * item == r->strides[d];
+    if (same) return Py_NewRef(r);
+    Array *moved = array_in_order(nd, r->shape, strides, r->dtype->number, item);
+    if (moved) copy_block_of(moved->data, moved->strides, r->data, r->strides, r->shape, nd, item, r, moved);
+    return (PyObject *)moved;
+}
+
+/* ---- row-major copies */
+/* A value, or a row-major copy of it where it is a tensor that lies otherwise: a new reference; `copied` counts these. */
+static PyObject *row_major_of(PyObject *value, int *copied) {
+    PyTypeObject *type = Py_TYPE(value);
+    if (value == Py_None || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type) return Py_NewRef(value);
+    Array *a = strided_of(value);
+    if (!a || is_row_major(a) || !has_elements(a) || count_of(a) > MOST_COPIED) return Py_NewRef(value);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    copy_block(r->data, r->strides, a->data, a->strides, a->shape, a->nd, size_of(a));
+    ++*copied;
+    return tensor_of(r);
+}
+
+/* The values of a tuple or list as row-major_of gives them, as a tuple. */
+static PyObject *all_row_major(PyObject *values, int depth, int *copied) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(values);
+    PyObject *result = PyTuple_New(n);
+    for (Py_ssize_t i = 0; result && i < n; i++) {
+        PyObject *v = PySequence_Fast_ITEMS(values)[i];
+        PyObject *own = depth && (PyTuple_CheckExact(v) || PyList_CheckExact(v)) ? all_row_major(v, depth - 1, copied) : row_major_of(v, copied);
+        if (own)
+            PyTuple_SET_ITEM(result, i, own);
+        else
+            Py_CLEAR(result);
+    }
+    return result;
+}
+
+/* Whether a tensor has memory of its own, and `many` dimensions at most. */
+static int is_apart_and_flat(PyObject *tensor, int many) {
+    PyObject *found = PyObject_GetAttr(tensor, array_name);
+    if (!found) {
+        PyErr_Clear();
+        return 0;
+    }
+    const int fits = Py_IS_TYPE(found, array_type) && !((Array *)found)->base && ((Array *)found)->nd <= many && Py_REFCNT(found) == 2;
+    Py_DECREF(found);
+    return fits;
+}
+
+static int are_own(PyObject *results, int many) {
+    if (!PyTuple_Check(results)) return Py_REFCNT(results) == 1 && is_apart_and_flat(results, many);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); i++)
+        if (!is_apart_and_flat(PyTuple_GET_ITEM(results, i), many)) return 0;
+    return 1;
+}
+
+/* What stands for None: the function's results from row-major copies, in the place that results have where it is known. */
+static PyObject *run_through_rows(PyObject *pair, PyObject *args) {
+    PyObject *function = PyTuple_GET_ITEM(pair, 0), *place = PyTuple_GET_ITEM(pair, 1);
+    PyObject *result = PyObject_CallOneArg(function, args);
+    if (result != Py_None || !PyTuple_CheckExact(args)) return result;
+    int copied = 0;
+    PyObject *rows = all_row_major(args, 1, &copied);
+    if (!rows || !copied) {
+        Py_XDECREF(rows);
+        if (rows) return result;
+        Py_DECREF(result);
+        return NULL;
+    }
+    Py_DECREF(result);
+    result = PyObject_CallOneArg(function, rows);
+    const int many = PyLong_CheckExact(place) ? (int)PyLong_AsLong(place) : MOST_LAID;
+    const int own = result && result != Py_None && are_own(result, many); /* while the copies are alive */
+    Py_DECREF(rows);
+    if (!result || result == Py_None) return result;
+    if (!own) {
+        Py_DECREF(result);
+        Py_RETURN_NONE;
+    }
+    if (place == Py_None || PyLong_CheckExact(place)) return result;
+    PyObject *placed = PyObject_CallFunctionObjArgs(place, result, args, NULL);
+    Py_DECREF(result);
+    return placed;
+}
+
+static PyMethodDef through_rows = {"through_rows", run_through_rows, METH_O, NULL};
+
+/* through_rows(function, place): `place(results, args)` puts results where they belong; None: they are row-major; a number: those of so many
+ * dimensions at most are, and others are not given. */
+static PyObject *py_through_rows(PyObject *self, PyObject *args) {
+    if (PyTuple_GET_SIZE(args) != 2) return PyErr_Format(PyExc_TypeError, "through_rows(function, place)");
+    return PyCFunction_New(&through_rows, args);
+}
+
+/* ---- copies and fills, in any order of memory */
+/* The array of a tensor of any dtype of plain bytes, with elements; the size of one is put into `item`. The tensor holds it. */
+static Array *any_of(PyObject *tensor, int *item) {
+    PyObject *found = PyObject_GetAttr(tensor, array_name);
+    if (!found) {
+        PyErr_Clear();
+        return NULL;
+    }
+    Array *a = (Array *)found;
+    const int fits = Py_IS_TYPE(found, array_type) && a->flags & ALIGNED && a->nd <= MOST_LAID && has_elements(a) && (*item = item_of(a));
+    Py_DECREF(found);
+    return fits ? a : NULL;
+}
+
+/* A tensor of a source's dtype around an array; takes the reference. */
+static PyObject *tensor_like(PyObject *source, Array *r) {
+    if (!r || kind(r) >= 0) return tensor_of(r);
+    PyObject *dtype = PyObject_GetAttrString(source, "dtype"), *arguments[2] = {(PyObject *)r, dtype};
+    PyObject *result = dtype ? PyObject_Vectorcall(make_tensor, arguments, 2, NULL) : NULL;
+    Py_XDECREF(dtype);
+    Py_DECREF(r);
+    return result;
+}
+
+static Array *like_of(const Array *a, int item) {
+    Py_ssize_t strides[MOST_LAID];
+    strides_like(a, item, strides);
+    return array_in_order(a->nd, a->shape, strides, a->dtype->number, item);
+}
+
+static PyObject *py_clone(PyObject *self, PyObject *args) {
+    int item = 0;
+    Array *a = any_of(argument(args, 0), &item);
+    NONE_UNLESS(a && argument(args, 1) == Py_None);
+    Array *r = like_of(a, item);
+    if (r) copy_block_of(r->data, r->strides, a->data, a->strides, a->shape, a->nd, item, a, r);
+    return tensor_like(argument(args, 0), r);
+}
+
+/* Whether no two elements share memory: by falling steps, each is larger than all within it. */
+static int is_written_once(const Array *a, int item) {
+    Py_ssize_t reach = item;
+    int left = 0, seen[MOST_LAID] = {0};
+    for (int d = 0; d < a->nd; d++) left += !(seen[d] = a->shape[d] == 1);
+    for (; left; left--) {
+        int near = -1;
+        for (int d = 0; d < a->nd; d++)
+            if (!seen[d] && (near < 0 || a->strides[d] < a->strides[near])) near = d;
+        if (a->strides[near] < reach) return 0;
+        reach += (a->shape[near] - 1) * a->strides[near];
+        seen[near] = 1;
+    }
+    return 1;
+}
+
+/* The array of a tensor that may be written element by element. */
+static Array *target_of(PyObject *tensor, int *item) {
+    Array *a = any_of(tensor, item);
+    return a && is_writable(a) && (is_row_major(a) || is_written_once(a, *item)) ? a : NULL;
+}
+
+/* written_once(array): whether no two of its elements share memory, as far as strides say. */
+static PyObject *py_written_once(PyObject *self, PyObject *array) {
+    Array *a = (Array *)array;
+    const int item = Py_IS_TYPE(array, array_type) && a->nd <= MOST_LAID && has_elements(a) ? item_of(a) : 0;
+    return PyBool_FromLong(item && is_written_once(a, item));
+}
+
+/* self, src, non_blocking: of one dtype, in memory apart; the source may broadcast */
+static PyObject *py_copy_(PyObject *self, PyObject *args) {
+    int item = 0, own = 0;
+    Array *a = target_of(argument(args, 0), &item), *src = any_of(argument(args, 1), &own);
+    NONE_UNLESS(a && src && a->dtype->number == src->dtype->number && a->dtype->byteorder != '>' && src->dtype->byteorder != '>');
+    PyObject *other = argument(args, 1);
+    Operand from;
+    NONE_UNLESS(is_apart(argument(args, 0), &other, 1) && operand_of(src, 1, a->nd, a->shape, &from));
+    if (is_row_major(a) && is_row_major(src) && from.full)
+        copy_bytes_of(a, src, (size_t)(count_of(a) * item));
+    else
+        copy_block_of(a->data, a->strides, src->data, from.strides, a->shape, a->nd, item, src, a);
+    return written(argument(args, 0));
+}
+
+static void fill_all(Array *a, const char *value, int item) {
+    static const Py_ssize_t nowhere[MOST_LAID] = {0};
+    Operand own;
+    operand_of(a, item, a->nd, a->shape, &own);
+    if (is_row_major(a) || fills_block(a->nd, a->shape, own.strides))
+        repeat(a->data, value, count_of(a), item);
+    else
+        copy_block(a->data, a->strides, value, nowhere, a->shape, a->nd, item);
+}
+
+static PyObject *py_zero_(PyObject *self, PyObject *args) {
+    static const char zero[16] = {0};
+    int item = 0;
+    Array *a = target_of(argument(args, 0), &item);
+    NONE_UNLESS(a && is_small(a));
+    if (is_row_major(a))
+        memset(a->data, 0, (size_t)(count_of(a) * item));
+    else
+        fill_all(a, zero, item);
+    return written(argument(args, 0));
+}
+
+/* A number as an element of an array; 0 where its dtype has it only rounded by rules that are not known here. */
+static int element_of(PyObject *value, const Array *a, char *into) {
+    const int k = kind(a);
+    if (k >= 0) return k < KINDS && element(value, k, into);
+    unsigned int bits;
+    if (a->dtype->number != bfloat16_number || !element(value, F32, into)) return 0;
+    memcpy(&bits, into, 4);
+    const unsigned short high = (unsigned short)(bits >> 16);
+    memcpy(into, &high, 2);
+    return !(bits & 0xffff); /* exact */
+}
+
+static PyObject *py_fill_(PyObject *self, PyObject *args) {
+    int item = 0;
+    Array *a = target_of(argument(args, 0), &item);
+    char value[8];
+    NONE_UNLESS(a && is_small(a) && element_of(argument(args, 1), a, value));
+    fill_all(a, value, item);
+    return written(argument(args, 0));
+}
+
+/* New arrays like another: dtype, layout, device, pin_memory, memory_format stand from `options` on. */
+static PyObject *filled(PyObject *args, int options, PyObject *value) {
+    int item = 0, k = -1;
+    Array *a = any_of(argument(args, 0), &item);
+    char bytes[8];
+    NONE_UNLESS(a && is_small(a));
+    if (argument(args, options) != Py_None) {
+        for (k = 0; k < KINDS && argument(args, options) != dtype_of[k];) k++;
+        NONE_UNLESS(k < KINDS);
+    }
+    NONE_UNLESS(argument(args, options + 1) == Py_None && argument(args, options + 2) == Py_None && argument(args, options + 4) == Py_None);
+    NONE_UNLESS(argument(args, options + 3) == Py_None || argument(args, options + 3) == Py_False);
+    NONE_UNLESS(k < 0 ? element_of(value, a, bytes) : element(value, k, bytes));
+    Py_ssize_t strides[MOST_LAID];
+    strides_like(a, item, strides);
+    const int size = k < 0 ? item : item_sizes[k];
+    Array *r = array_in_order(a->nd, a->shape, strides, k < 0 ? a->dtype->number : number_of[k], size);
+    if (r) repeat(r->data, bytes, count_of(a), size);
+    return tensor_like(argument(args, 0), r);
+}
+
+static PyObject *number_of_value(long value, PyObject *args) {
+    PyObject *number = PyLong_FromLong(value), *result = number ? filled(args, 1, number) : NULL;
+    Py_XDECREF(number);
+    return result;
+}
+
+static PyObject *py_zeros_like(PyObject *self, PyObject *args) { return number_of_value(0, args); }
+static PyObject *py_ones_like(PyObject *self, PyObject *args) { return number_of_value(1, args); }
+static PyObject *py_full_like(PyObject *self, PyObject *args) { return filled(args, 2, argument(args, 1)); }
+
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
+    {"use_bfloat16", use_bfloat16, METH_VARARGS, "use_bfloat16(number, dtype, process)"},
+    {"written_once", py_written_once, METH_O, "written_once(array) -> bool"},
+    {"clone.default", py_clone, METH_O, NULL},
+    {"copy_.default", py_copy_, METH_O, NULL},
+    {"zero_.default", py_zero_, METH_O, NULL},
+    {"fill_.Scalar", py_fill_, METH_O, NULL},
+    {"zeros_like.default", py_zeros_like, METH_O, NULL},
+    {"ones_like.default", py_ones_like, METH_O, NULL},
+    {"full_like.default", py_full_like, METH_O, NULL},
+    {"laid_out", (PyCFunction)(void (*)(void))py_laid_out, METH_FASTCALL, "laid_out(result, operands) -> array or None"},
+    {"through_rows", py_through_rows, METH_VARARGS, "through_rows(function, place) -> function"},
+    {NULL, NULL, 0, NULL},
+};
+
+MODULE(_layouts)
