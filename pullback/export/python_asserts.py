@@ -30,12 +30,13 @@ def is_asserted(frame: FrameType | None) -> bool:
 
 @functools.lru_cache(256)
 def _questions(code: CodeType) -> frozenset[int]:
-    """Where the bytecode asks for the truth that an `assert` wants: the jump past the error, and a conversion before it."""
+    """Where the bytecode asks for the truth that an `assert` wants: the jump past the error, and a conversion before it, which
+    may be a part of a comparison."""
     found: set[int] = set()
     steps = list(dis.get_instructions(code))
     for i, step in enumerate(steps):
         if step.opname == "LOAD_ASSERTION_ERROR" and i and "IF_TRUE" in steps[i - 1].opname:
             found.add(steps[i - 1].offset)
-            if i > 1 and steps[i - 2].opname == "TO_BOOL":
+            if i > 1 and (steps[i - 2].opname == "TO_BOOL" or steps[i - 2].argrepr.startswith("bool(")):
                 found.add(steps[i - 2].offset)
     return frozenset(found)

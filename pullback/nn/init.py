@@ -6,6 +6,7 @@ default one, in PyTorch's order: one seed gives one set of weights.
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 
@@ -339,7 +340,7 @@ def _deprecated(function):
         return function(*args, **kwargs)
 
     renamed.__name__ = old
-    example = (function.__doc__ or "").partition("\n    >>> ")[2].rstrip().replace("\n    ", "\n")
+    example = inspect.cleandoc(function.__doc__ or "").partition("\n>>> ")[2]
     renamed.__doc__ = f"Old name of `{function.__name__}`.\n\n>>> {example}".replace(
         f".{function.__name__}(", f".{old}("
     )

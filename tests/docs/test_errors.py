@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "errors.md"
 BLOCK = re.compile(r"### (.*?)\n\n(.*?)```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 POINTERS = re.compile(r"^ *[~^]+ *\n", re.MULTILINE)  # versions of Python put them in different places
+FIRST = re.compile(r'^(  File ".*\n    .*\n)(?:    .*\n)+', re.MULTILINE)  # newer ones print all lines of a statement
 FILE = "example.py"
 
 
@@ -43,7 +44,7 @@ def printed(code: str) -> str:
     text = re.sub(
         r'(?:  File "(?!example|pullback).*\n(?:    .*\n)?)+', "", out.getvalue().replace(f"{ROOT}{os.sep}", "")
     )
-    text = POINTERS.sub("", text)
+    text = FIRST.sub(r"\1", POINTERS.sub("", text))
     text = re.sub(r"\. Did you mean: '\w+'\?$", "", text, flags=re.MULTILINE)  # Python 3.12 guesses, 3.11 does not
     text = re.sub(r'(File "pullback[^"]*"), line \d+', r"\1", text)
     text = re.sub(r"^\(\d+ frames? inside", "(frames inside", text, flags=re.MULTILINE)

@@ -287,6 +287,8 @@ class Operations(Calls):
 
 def asserted_words(code: list, index: int) -> str | None:
     """The words of the `assert` whose condition a step decides; None where it is no such step, or the words are no text."""
+    if code[index][0] == "TO_BOOL":  # which is a step of its own in newer Pythons
+        index += 1
     name, _ = code[index]
     after = [step for step, _ in code[index + 1 : index + 6]]
     if "JUMP" not in name or not name.endswith("IF_TRUE") or after[:1] != ["LOAD_ASSERTION_ERROR"]:
