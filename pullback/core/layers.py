@@ -137,6 +137,10 @@ class Seams:
         _without("the layer of sparse and nested tensors"), asked_by="ops.system.inplace", set_by="ops.layout.entry",
         promise="a result put into a tensor where either is no dense array; the version goes up by one",
     )
+    resize_layout: Callable[[Tensor, tuple], Tensor] = seam(
+        _without("the layer of sparse and nested tensors"), asked_by="ops.make.memory", set_by="ops.layout.entry",
+        promise="a tensor that is no dense array, of another size, in place; the version goes up by one",
+    )
     nested_layer: Callable[[Operator, tuple], Any] = seam(
         _not_for("nested"), asked_by="ops.system.dispatch ops.linalg.contraction", set_by="ops.layout.entry",
         promise="an operator on nested tensors, in operators on packed values: it stands above recording",

@@ -66,6 +66,8 @@ def storage_of(tensor) -> Storage:
         array = tensor._array
         if isinstance(array, Geometry):
             storage = Storage(None, span_bytes(array.shape, array.stride, 0, array.itemsize), tensor.device)
+        elif hasattr(array, "implementation"):  # of another layout
+            raise NotImplementedError(f"Cannot access storage of {array.implementation}")
         else:
             storage = Storage(*flat_bytes(array), tensor.device, array.base is None or tensor._offset == 0)
         tensor._memory = storage

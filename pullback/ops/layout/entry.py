@@ -34,6 +34,14 @@ def write_layout(target, result) -> None:
         sparse.write_sparse(target, result)
 
 
+def resize_layout(target, shape: tuple):
+    """`resize_` of a tensor that is no dense array."""
+    if target._keys & SPARSE:
+        return sparse.resize_sparse_(target, shape)
+    raise NotImplementedError(f"resize_(): tensors of layout {target.layout} are not resized")
+
+
 above.execute_layout = execute_layout
 above.nested_layer = nested.nested_layer
 above.write_layout = write_layout
+above.resize_layout = resize_layout

@@ -121,6 +121,8 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
     if memory_format is None and shape == self._array.shape:
         return self  # as it is, whatever its strides
     check_addressable(shape, None, self.dtype.itemsize)
+    if self._keys & LAYOUTS:
+        return above.resize_layout(self, shape)
     resize(self, shape, None if memory_format is None else format_strides(shape, memory_format))
     bump(self)
     return self

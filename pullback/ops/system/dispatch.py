@@ -150,7 +150,7 @@ def autograd_layer(op: Operator, args: tuple):
         if keys & INFERENCE_TENSOR:
             check_saved(op, args)
         out = record(op, out, args)
-    if op.is_view and (not keys & LAYOUTS or op.family.takes_layouts):  # others of those layouts share no memory
+    if op.is_view and (not keys & LAYOUTS or op.family.takes_layouts or is_counted_with(out, tensors[0])):
         if keys & DISPATCH_SUBCLASS:
             share_version(out, tensors[0])
         mark_views(op, out, args)
@@ -164,6 +164,11 @@ def record(op: Operator, out, args: tuple):
         if ambient.mode & modes.ANOMALY:
             note_stack(out)
     return out
+
+
+def is_counted_with(out, source: Tensor) -> bool:
+    """Whether a result without a dense array shares memory with its source: not all views do."""
+    return isinstance(out, Tensor) and out is not source and out._counter is source._counter
 
 
 def share_version(out, source: Tensor) -> None:

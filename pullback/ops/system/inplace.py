@@ -35,6 +35,7 @@ from ...core.tensor import (
     META,
     NAMED,
     NEG,
+    SPARSE,
     STORED,
     Tensor,
     stride_of,
@@ -273,6 +274,10 @@ def check_writable(target: Tensor) -> None:
         above.check_view(target)
         if requires_grad(target) and target._view_info.base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        if target._view_info.base._keys & SPARSE:
+            raise NotImplementedError(
+                "in-place operations on views of sparse tensors have no gradient: write to the tensor itself, or to a clone() of the view"
+            )
     if requires_grad(target) and nodes.current_autograd(target).edge is None:  # of a view, since its base was written
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 

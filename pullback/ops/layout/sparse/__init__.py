@@ -6,8 +6,7 @@ Importing this package declares the sparse operators and hooks them into dispatc
 
 from __future__ import annotations
 
-from ....core.tensor import SPARSE, Tensor
-from ...system import inplace
+from ....core.tensor import SPARSE
 from . import (
     arithmetic,
     construct,
@@ -18,12 +17,13 @@ from . import (
     parts,
     products,
     reductions,
+    resizing,
     shapes,
     softmaxes,
     typed,
 )
 from .invariants import check_sparse_tensor_invariants
-from .layouts import is_sparse, wrap_sparse
+from .resizing import resize_sparse_
 from .semi_structured import (
     SparseSemiStructuredTensor,
     SparseSemiStructuredTensorCUSPARSELT,
@@ -32,21 +32,7 @@ from .semi_structured import (
 )
 from .table import execute_sparse
 from .testing import as_sparse_gradcheck
-
-
-def write_sparse(target: Tensor, result: Tensor) -> None:
-    """Put a result into a tensor where either is sparse: a sparse target takes over the parts, cast to its dtype."""
-    if not is_sparse(target):
-        inplace.write(target, conversion.to_dense(result.detach()))
-        return
-    if not is_sparse(result):
-        raise RuntimeError(f"a dense result cannot be written into a tensor of layout {target.layout}")
-    output = result._array
-    if result.dtype is not target.dtype:
-        output = wrap_sparse(output.with_values(output.values.to(target.dtype)))._array
-    target._array = output
-    inplace.bump(target)
-
+from .writes import write_sparse
 
 globals().update(typed.TYPED)  # FloatTensor, LongTensor, ...
 
@@ -67,6 +53,8 @@ __all__ = [
     "parts",
     "products",
     "reductions",
+    "resize_sparse_",
+    "resizing",
     "shapes",
     "softmaxes",
     "to_sparse_semi_structured",

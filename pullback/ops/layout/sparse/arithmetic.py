@@ -93,6 +93,16 @@ def _scale(op: Operator, t: Tensor, by, *rest) -> Tensor:
 
 @sparse_rule("mul")
 def mul(op: Operator, self, other):
+    return apart(_product(op, self, other))
+
+
+def apart(t: Tensor) -> Tensor:
+    """A product or a sum with coordinates that count as others: written in place it takes memory of its own (`writes`), as in PyTorch."""
+    a = t._array
+    return wrap_coo(a.indices.shallow(), a.values, a.shape, a.coalesced, a.fresh) if is_coo(t) else t
+
+
+def _product(op: Operator, self, other):
     if _is_number(other):
         return _scale(op, self, other)
     if _is_number(self):
@@ -199,9 +209,12 @@ def _add(op: Operator, self, other, alpha):
             return _add_to_dense(other, self, alpha)
         return _add_to_dense(to_dense(self), other, alpha)
     if self.shape != other.shape:
-        raise RuntimeError(
-            f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}"
+        same = (
+            "Expected input tensors to have the same shape"
+            if is_compressed(self)
+            else "expected sizes of 'self' and 'other' to match"
         )
+        raise RuntimeError(f"add: {same}, but {list(self.shape)} != {list(other.shape)}")
     if is_coo(self) != is_coo(other):
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have one layout, but got {self.layout} and {other.layout}"
@@ -224,13 +237,13 @@ def _add_coo(a: Tensor, b: Tensor) -> Tensor:
     x, y = a._array, b._array
     if x.sparse_dim != y.sparse_dim:
         if not (x.nnz and y.nnz):  # a tensor without elements adds nothing, whatever its dimensions
-            return b if y.nnz else a
+            return clone(None, b if y.nnz else a)
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same number of sparse dimensions, but 'self' has "
             f"{x.sparse_dim} while 'other' has {y.sparse_dim}"
         )
     if _same(x.indices, y.indices):
-        return wrap_coo(x.indices, x.values + y.values, x.shape, x.coalesced, True)
+        return apart(wrap_coo(x.indices, x.values + y.values, x.shape, x.coalesced, True))
     xp = library(a.device)
     indices = as_tensor(xp.concatenate((x.indices._array, y.indices._array), axis=1), a)
     values = as_tensor(xp.concatenate((x.values._array, y.values._array)), a)
@@ -270,7 +283,7 @@ def _add_to_dense(dense: Tensor, other: Tensor, alpha) -> Tensor:
 
 # ---- copies
 @sparse_rule("clone")
-def clone(op: Operator, self, memory_format=None):
+def clone(op: Operator | None, self, memory_format=None):
     a = self._array
     if is_coo(self):
         return wrap_coo(a.indices.clone(), a.values.clone(), a.shape, a.coalesced)
@@ -328,6 +341,11 @@ def _check_compressed_copy(self: Tensor, src: Tensor) -> None:
         raise RuntimeError(
             "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported, "
             f"but got {self._array.nnz} and {src._array.nnz}."
+        )
+    if (at := next((d for d in range(min(self.ndim, src.ndim)) if self.shape[d] != src.shape[d]), None)) is not None:
+        raise RuntimeError(
+            f"torch.copy_: expected shapes of self and src to match along dimension {at} for {self.layout} layout but the corresponding "
+            f"dimensions of self and src are {self.shape[at]} and {src.shape[at]}, respectively."
         )
     if self._array.blocksize != src._array.blocksize:
         raise RuntimeError(

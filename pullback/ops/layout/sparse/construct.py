@@ -26,6 +26,7 @@ from .layouts import (
     COMPRESSED,
     NAMES,
     CompressedArray,
+    counted_by,
     is_compressed,
     is_coo,
     layout_name,
@@ -33,7 +34,7 @@ from .layouts import (
     wrap_sparse,
 )
 from .masks import sparse_mask
-from .table import layout_operator, refuse_dense, sparse_rule
+from .table import LAYOUT_VIEW, layout_operator, refuse_dense, sparse_rule
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
@@ -53,7 +54,7 @@ coo_from_parts = layout_operator(
     "values, *, "
     f"{_OPTIONS}, bool? is_coalesced=None) -> Tensor",
     run=lambda sparse_dim, dense_dim, size, indices, values, *rest: wrap_coo(
-        indices, values, size, indices.shape[1] < 2 if rest[-1] is None else rest[-1]
+        indices, counted_by([0], values), size, indices.shape[1] < 2 if rest[-1] is None else rest[-1]
     ),  # one element has no double
     vjp={"values": _values_grad},
 )
@@ -62,7 +63,7 @@ compressed_from_parts = layout_operator(
     "*, "
     f"{_OPTIONS}) -> Tensor",
     run=lambda compressed, plain, values, size, dtype, layout, *_: wrap_sparse(
-        CompressedArray(layout, compressed, plain, values, size)
+        CompressedArray(layout, compressed, plain, counted_by([0], values), size)
     ),
     vjp={"values": _values_grad},
 )
@@ -86,6 +87,7 @@ def _rebuild(g, self):
 values_op = layout_operator(
     "values(Tensor(a) self) -> Tensor(a)",
     run=lambda self: _shared(self._array.values),
+    family=LAYOUT_VIEW,
     vjp={"self": _rebuild},
     jvp=LINEAR,
 )

@@ -2,8 +2,8 @@
 
 Comes in: indices, values, a shape. Goes out: a `Tensor` whose `array` is a `CooArray` (coordinates) or
 a `CompressedArray` (CSR, CSC, BSR, BSC). What always holds: indices and values are plain tensors without history, the
-array answers what an array is asked for metadata (`shape`, `ndim`, `size`, `dtype`), and it is never changed once made
-except for its numbers: writing in place to a sparse tensor gives the tensor another array.
+array answers what an array is asked for metadata (`shape`, `ndim`, `size`, `dtype`), and a tensor counts its versions with
+its values. What a write changes is said in `writes`.
 """
 
 from __future__ import annotations
@@ -107,11 +107,24 @@ class CompressedArray(SparseArray):
     def with_values(self, values: Tensor) -> CompressedArray:
         return CompressedArray(self.layout, self.compressed, self.plain, values, self.shape)
 
+    def take(self, other: CompressedArray) -> None:
+        """Hold the parts of another array of this layout and shape."""
+        self.compressed, self.plain, self.values = other.compressed, other.plain, other.values
+        self.blocksize = other.blocksize
+
+
+def counted_by(counter: list, values: Tensor) -> Tensor:
+    """Values that count their versions with a tensor, or by themselves."""
+    result = values.shallow()
+    result._counter = counter
+    return result
+
 
 def wrap_sparse(array: SparseArray) -> Tensor:
     """The tensor around a sparse array: a fake where its values are."""
     values = array.values
     t = wrap(array, values.dtype, values.device, SPARSE | values._keys & (META | FAKE))
+    t._counter = values._counter
     if values._keys & FAKE:
         t.__dict__["fake_mode"] = values.__dict__["fake_mode"]
     return t

@@ -17,7 +17,7 @@ from ...system.operator import NOT_IMPLEMENTED, Operator
 from ...system.scalars import c_name
 from . import kernels
 from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
-from .layouts import BY_ROW, is_compressed, is_coo, is_sparse, wrap_coo, wrap_sparse
+from .layouts import BY_ROW, CompressedArray, is_compressed, is_coo, is_sparse, wrap_coo, wrap_sparse
 from .masks import masked, pattern_of, sparse_mask
 from .shapes import select
 from .table import layout_operator, refuse_dense, sparse_rule
@@ -306,8 +306,18 @@ def _run_sampled(self, mat1, mat2, beta, alpha):
             f"sampled_addmm: self.shape{list(self.shape)} must match the product's shape "
             f"{[mat1.shape[-2], mat2.shape[-1]]}"
         )
-    there = masked(mat1.matmul(mat2), self)._array.values * alpha
-    return wrap_sparse(self._array.with_values(there + self._array.values * beta))
+    product = mat1.matmul(mat2)
+    whole = _for_each(self._array, tuple(product.shape[:-2]))._array
+    there = masked(product, wrap_sparse(whole))._array.values * alpha
+    return wrap_sparse(whole.with_values(there + whole.values * beta))
+
+
+def _for_each(a: CompressedArray, batch: tuple) -> Tensor:
+    """One matrix as often as a batch has matrices; a batch as it is."""
+    if a.batch_dim or not batch:
+        return wrap_sparse(a)
+    parts = (t.expand(*batch, *t.shape).contiguous() for t in (a.compressed, a.plain, a.values))
+    return wrap_sparse(CompressedArray(a.layout, *parts, (*batch, *a.shape)))
 
 
 def _sampled_left(g, self, mat2, alpha):

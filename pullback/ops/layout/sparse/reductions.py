@@ -10,12 +10,11 @@ from ....core.geometry import wrap_dims
 from ....core.tensor import Tensor
 from ...system.calls import front
 from ...system.dispatch import dispatch
-from ...system.inplace import check_writable
 from ...system.operator import Operator
 from .convert import as_tensor, coalesced, convert, to_coo, to_dense
 from .layouts import is_compressed, is_coo, is_sparse, layout_name, wrap_coo
 from .masks import pattern_of, sparse_mask
-from .table import layout_operator, refuse_dense, run_dense, sparse_rule
+from .table import layout_operator, run_dense, sparse_rule
 
 
 @sparse_rule("sum")
@@ -97,73 +96,3 @@ def sparse_sum(input, dim=None, dtype=None) -> Tensor:
         raise RuntimeError("sparse.sum: expected at least one dimension")
     wrap_dims(dims, input.ndim)
     return dispatch(sum_dim_op, (input, dims))
-
-
-# ---- resizing in place
-def _check_resizable(name: str, t: Tensor) -> None:
-    if not is_coo(t):
-        raise refuse_dense(name, t)
-    check_writable(t)
-
-
-def _check_dims(name: str, size, sparse_dim: int, dense_dim: int) -> tuple:
-    size = tuple(size)
-    if sparse_dim + dense_dim != len(size):
-        raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
-            f"{sparse_dim}, dense_dim = {dense_dim}"
-        )
-    return size
-
-
-@front("Tensor.sparse_resize_")
-def sparse_resize_(self, size, sparse_dim: int, dense_dim: int) -> Tensor:
-    """Another shape, in place; specified elements stay where they are."""
-    _check_resizable("sparse_resize_", self)
-    size, a = _check_dims("sparse_resize_", size, sparse_dim, dense_dim), self._array
-    if a.nnz:
-        if sparse_dim != a.sparse_dim:
-            raise RuntimeError(
-                f"changing the number of sparse dimensions (from {a.sparse_dim} to {sparse_dim}) on a non-empty "
-                f"sparse tensor is not supported.\n\n"
-                "If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`."
-            )
-        if dense_dim != a.dense_dim:
-            raise RuntimeError(
-                f"changing the number of dense dimensions (from {a.dense_dim} to {dense_dim}) on a non-empty sparse "
-                f"tensor is not supported.\n\n"
-                "If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`."
-            )
-        for kind, at in (("sparse", slice(0, sparse_dim)), ("dense", slice(sparse_dim, None))):
-            if all(n >= o for n, o in zip(size[at], a.shape[at], strict=True)):
-                continue
-            raise RuntimeError(
-                f"shrinking the size of {kind} dimensions (from {list(a.shape[at])} to {list(size[at])}) "
-                f"on a non-empty sparse tensor is not supported.\n\n"
-                "If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`."
-            )
-    values = a.values.new_zeros((a.nnz, *size[sparse_dim:]))
-    values[tuple(slice(0, n) for n in a.values.shape)] = a.values
-    indices = a.indices if sparse_dim == a.sparse_dim else a.indices.new_zeros((sparse_dim, 0))
-    self._array = wrap_coo(indices, values, size, a.coalesced)._array
-    return self
-
-
-@front("Tensor.sparse_resize_and_clear_")
-def sparse_resize_and_clear_(self, size, sparse_dim: int, dense_dim: int) -> Tensor:
-    """Another shape, in place, without elements."""
-    _check_resizable("sparse_resize_and_clear_", self)
-    size, a = _check_dims("sparse_resize_and_clear_", size, sparse_dim, dense_dim), self._array
-    self._array = wrap_coo(
-        a.indices.new_zeros((sparse_dim, 0)), a.values.new_zeros((0, *size[sparse_dim:])), size, True
-    )._array
-    return self
-
-
-@front("torch.resize_as_sparse_", "Tensor.resize_as_sparse_")
-def resize_as_sparse_(input, the_template) -> Tensor:
-    """The shape of another sparse tensor, in place."""
-    a = the_template._array
-    if not is_coo(the_template):
-        raise RuntimeError("resize_as_sparse_: self and other must be sparse")
-    return sparse_resize_(input, a.shape, a.sparse_dim, a.dense_dim)

@@ -1,19 +1,22 @@
 """Rearranging sparse tensors: transposes, selections, concatenation.
 
-Comes in: canonical arguments of a view or joining operator. Goes out: a sparse tensor with parts of its own or shared,
-never a view that follows writes. Sparse dimensions stay before dense ones.
+Comes in: canonical arguments of a view or joining operator. Goes out: a sparse tensor with parts of its own, or with values
+that are views of the source's: the result is a view then, which counts its versions with the source. Sparse dimensions stay
+before dense ones.
 """
 
 from __future__ import annotations
 
 from ....core import device as devices
+from ....core import dtype as dtypes
 from ....core.arrays import library
 from ....core.geometry import wrap_dim
 from ....core.tensor import Tensor
 from ...system.dispatch import dispatch
 from ...system.operator import Operator
+from .arithmetic import clone
 from .convert import as_tensor, coo_to_compressed, to_coo, to_dense
-from .layouts import CompressedArray, is_compressed, is_coo, is_sparse, layout_name, wrap_coo, wrap_sparse
+from .layouts import BY_ROW, CompressedArray, is_compressed, is_coo, is_sparse, layout_name, wrap_coo, wrap_sparse
 from .table import not_implemented, run_dense, sparse_rule
 
 _TRANSPOSED = {
@@ -36,10 +39,11 @@ def t(op: Operator, self):
 
 @sparse_rule("transpose")
 def transpose(op: Operator, self, dim0: int, dim1: int):
+    """Of coordinates a copy, unlike `permute`: so it is in PyTorch."""
     a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
     order = list(range(self.ndim))
     order[a], order[b] = order[b], order[a]
-    return _permute(op, self, tuple(order))
+    return _permute(op, self if a != b and not is_coo(self) else clone(None, self), tuple(order))
 
 
 @sparse_rule("permute")
@@ -67,11 +71,7 @@ def _permute(op: Operator, self: Tensor, order: tuple) -> Tensor:
     if any((d < k) != (i < k) for i, d in enumerate(order)):
         raise RuntimeError("transpose(sparse_coo): sparse and dense dimensions cannot be exchanged")
     indices = a.indices[list(order[:k])] if order[:k] != tuple(range(k)) else a.indices
-    values = (
-        a.values.permute(0, *[d - k + 1 for d in order[k:]]).contiguous()
-        if order[k:] != tuple(range(k, a.ndim))
-        else a.values
-    )
+    values = a.values.permute(0, *[d - k + 1 for d in order[k:]]) if order[k:] != tuple(range(k, a.ndim)) else a.values
     kept = a.coalesced and order[:k] == tuple(range(k))
     return wrap_coo(indices, values, shape, kept)
 
@@ -89,7 +89,7 @@ def _transpose_compressed(op: Operator, self: Tensor, order: tuple, shape: tuple
     compressed, plain = a.compressed.permute(*batches, b), a.plain.permute(*batches, b)
     blocks = () if a.blocksize is None else (b + 2, b + 1) if swapped else (b + 1, b + 2)
     held = len(blocks) - 1  # of a dense dimension: behind the batches, elements and blocks instead of rows and columns
-    values = a.values.permute(*batches, b, *blocks, *(d + held for d in order[b + 2 :])).contiguous()
+    values = a.values.permute(*batches, b, *blocks, *(d + held for d in order[b + 2 :]))
     layout = _TRANSPOSED[a.layout] if swapped else a.layout
     return wrap_sparse(CompressedArray(layout, compressed, plain, values, shape))
 
@@ -140,7 +140,7 @@ def select(op: Operator | None, self, dim: int, index: int):
     index = index + n if index < 0 else index
     shape = (*a.shape[:d], *a.shape[d + 1 :])
     if d >= a.sparse_dim:
-        return wrap_coo(a.indices, a.values.select(d - a.sparse_dim + 1, index).contiguous(), shape, a.coalesced)
+        return wrap_coo(a.indices, a.values.select(d - a.sparse_dim + 1, index), shape, a.coalesced)
     there = a.indices._array[d] == index
     values = as_tensor(a.values._array[there], self)
     if a.sparse_dim == 1:
@@ -155,7 +155,8 @@ def unbind(op: Operator, self, dim: int = 0) -> tuple:
 
 
 def _select_compressed(self: Tensor, dim: int, index: int) -> Tensor | None:
-    """One element of the batch, or of a dense dimension, in the same layout; None for a row or column of one matrix."""
+    """One element of the batch, or of a dense dimension, in the same layout; a row or column of one matrix where it lies in one
+    piece, None for the others."""
     a = self._array
     d = wrap_dim(dim, a.ndim)
     if not -a.shape[d] <= index < a.shape[d]:
@@ -169,9 +170,18 @@ def _select_compressed(self: Tensor, dim: int, index: int) -> Tensor | None:
             raise RuntimeError(
                 "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
             )
-        return None
+        return _select_line(a, d, index % a.shape[d], shape)
     at = d - a.ndim + a.values.ndim
     return wrap_sparse(CompressedArray(a.layout, a.compressed, a.plain, a.values.select(at, index), shape))
+
+
+def _select_line(a: CompressedArray, d: int, index: int, shape: tuple) -> Tensor | None:
+    """A row of rows, or a column of columns: a view of its values, by coordinates."""
+    if a.blocksize or d != (0 if a.layout in BY_ROW else 1):
+        return None
+    start, end = (int(n) for n in a.compressed._array[index : index + 2])
+    places = a.plain[start:end].to(dtypes.int64)
+    return wrap_coo(places.reshape(1, -1), a.values[start:end], shape, True)
 
 
 @sparse_rule("index_select")
