@@ -42,7 +42,7 @@ EXTENSIONS = {
     "views": ("-O2", "arrays moves"),
     "calls": ("-O2", ""),
     "conditions": ("-O2 -Wno-unused-function", "arrays"),
-    "objects": ("-O2", ""),
+    "objects": ("-O2", "walks"),
     "device": ("-O2", ""),
 }
 

@@ -9,7 +9,7 @@ from ..core.errors import warn_once
 from ..core.modes import CAPTURE, LISTENING, TRANSFORM, ambient, is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.objects import edge as edge_of_plain
-from ..core.objects import make_tensor
+from ..core.objects import make_tensor, starting
 from ..core.tensor import PLAIN, Tensor
 from ..ops.eager.functions import bypassing
 from ..ops.make.factories import ones
@@ -209,6 +209,14 @@ def backward_from_scalar(out: Tensor, keep_graph: bool) -> bool:
 def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True,
          allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:  # fmt: skip
     """Gradients of `outputs` with respect to `inputs`, returned."""
+    if ambient.mode < LISTENING and only_inputs and not (is_grads_batched or materialize_grads):
+        result = _plain_gradients(
+            outputs, inputs, grad_outputs, create_graph if retain_graph is None else retain_graph, create_graph
+        )
+        if result is not None:
+            if not allow_unused and None in result:
+                raise RuntimeError(UNUSED)
+            return result
     if ambient.mode & CAPTURE:
         given = (
             outputs,
@@ -251,8 +259,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
     if is_grads_batched:
         result = _batched(edges, wanted, grads, create_graph)
     else:
-        got = run_graph(edges, grads, keep, create_graph, wanted)
-        result = tuple([got.get(e) for e in wanted])
+        result = tuple(run_graph(edges, grads, keep, create_graph, wanted))
     if materialize_grads:
         if any(g is None and not isinstance(t, Tensor) for g, t in zip(result, targets, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
@@ -261,10 +268,22 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
             for g, t in zip(result, targets, strict=True)
         )
     if not allow_unused and any(g is None for g in result):
-        raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior."
-        )
+        raise RuntimeError(UNUSED)
     return result
+
+
+UNUSED = "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior."
+
+
+def _plain_gradients(outputs, inputs, gradients, keep_graph: bool, create_graph: bool) -> tuple | None:
+    """What `grad` gives for plain tensors, one by one or in lists; None where there is more to say of one, and nothing was done."""
+    if gradients is None:
+        out = outputs if isinstance(outputs, Tensor) else outputs[0] if len(outputs) == 1 else None
+        gradients = _plain_ones(out) if out.__class__ in PLAIN and not out._keys else None
+        if gradients is None:
+            return None
+    found = starting(outputs, gradients, inputs)
+    return None if found is None else tuple(run_graph(found[0], found[1], keep_graph, create_graph, found[2]))
 
 
 def _batched(edges: list, wanted: list, grads: list, create_graph: bool) -> tuple:
@@ -273,8 +292,8 @@ def _batched(edges: list, wanted: list, grads: list, create_graph: bool) -> tupl
 
     def one(*gs):
         got = run_graph(edges, list(gs), True, create_graph, wanted)
-        unused[:] = [got.get(e) is None for e in wanted]
-        return tuple(got[e] for e in wanted if got.get(e) is not None)
+        unused[:] = [g is None for g in got]
+        return tuple(g for g in got if g is not None)
 
     result = iter(vmap(one)(*grads))
     return tuple(None if empty else next(result) for empty in unused)

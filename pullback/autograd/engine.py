@@ -5,6 +5,8 @@ that can reach it have arrived; what it returns is checked against the metadata 
 added up there. The order at a node is: hooks of its output tensors, retained gradients, node pre-hooks, the rule, node
 post-hooks. Each backward is a task on its thread's stack, so a backward inside a backward is just another task; past
 `MAX_DEPTH` of them a new thread takes over, since Python's own stack is bounded.
+
+Where the extension is built and nobody looks at each step, the same walk runs in C (`core/native_walks.h`).
 """
 
 from __future__ import annotations
@@ -24,56 +26,87 @@ from ..core.geometry import is_dense
 from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import UNTRACKED_VIEW, AccumulateGrad, Node
-from ..core.objects import native_delivery
+from ..core.objects import native_walk
 from ..core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of, wrap
 from ..ops.eager.functions import choose
 from ..ops.layout.sparse.gradients import take_over
 from .cached_tensors import is_cached
-from .dependencies import FIRST, dependencies
+from .dependencies import FIRST, branching, dependencies
 
 MAX_DEPTH = 20
 _next_task = itertools.count().__next__
 
 
 AnyTask = TypeVar("AnyTask", bound="Task")
+Result = TypeVar("Result")
 
 
 class Task:
     """One backward on the stack of its thread: what may be asked of it while it runs, by whichever means it runs."""
 
-    __slots__ = ("id", "roots", "needed", "wanted", "keep_graph", "callbacks", "node", "overrides")
+    __slots__ = ("id", "roots", "wanted", "keep_graph", "callbacks", "node", "overrides")
 
-    def __init__(self, roots: list, needed: dict | None, wanted: Collection, keep_graph: bool):
+    needed: dict | None  # what `needed_for` says; None: all nodes run
+
+    def __init__(self, roots: list, wanted: Collection, keep_graph: bool):
         self.id = _next_task()
-        self.roots, self.needed, self.wanted, self.keep_graph = roots, needed, wanted, keep_graph
+        self.roots, self.wanted, self.keep_graph = roots, wanted, keep_graph
         self.callbacks: list[Callable[[], object]] = []
         self.node: Node | None = None  # the one that runs now
         self.overrides = (0, 0)  # `function_disabled` and the function bit of the mode, as they were outside
 
 
 class Walk(Task):
-    """A backward that the engine walks: what has arrived where, and which nodes are ready.
+    """A backward that the engine walks: for these inputs (edges), which may run as well; None: for all leaves."""
+
+    __slots__ = ("inputs", "run_inputs", "_needed")
+
+    def __init__(self, roots: list, inputs: list | None, run_inputs: bool, keep_graph: bool):
+        super().__init__(roots, () if inputs is None else inputs, keep_graph)
+        self.inputs, self.run_inputs = inputs, run_inputs
+        self._needed: dict | None = None
+
+    @property
+    def needed(self) -> dict | None:  # type: ignore[override]  # found when it is first asked for
+        if self._needed is None and self.inputs is not None:
+            self._needed = needed_for(self.roots, self.inputs, self.run_inputs)
+        return self._needed
+
+
+class Progress:
+    """What has arrived where, and which nodes are ready.
 
     `records` has, per node, [gradients it still waits for, metadata of its outputs, which sums are ours to write into (a bit
     per output), one gradient per output ...].
     """
 
-    __slots__ = ("records", "heap", "ready", "sinks", "captured")
+    __slots__ = ("records", "heap", "ready", "sinks")
 
-    def __init__(self, roots: list, grads: list, needed: dict | None, wanted: Collection, keep_graph: bool):
-        super().__init__(roots, needed, wanted, keep_graph)
+    def __init__(self, roots: list, grads: list, needed: dict | None):
         self.records = dependencies(roots, needed)
         self.heap: list[int] = []  # negated sequence numbers of ready nodes
         self.ready: dict[int, Node] = {}
         self.sinks: list[AccumulateGrad] = []
-        self.captured: dict = {}
         for (root, number), g in zip(roots, grads, strict=True):
             record = self.records[root]
             have = record[number + FIRST]
             record[number + FIRST] = g if have is None else _total(have, g)
-        for first in dict.fromkeys([e[0] for e in roots]) if len(roots) != 1 else (root,):
+        for first in dict.fromkeys([e[0] for e in roots]):
             if not self.records[first][0]:
-                _enqueue(self, first)
+                self.push(first)
+
+    def push(self, node: Node) -> None:
+        if node.__class__ is AccumulateGrad:
+            self.sinks.append(node)
+        else:
+            self.ready[-node.sequence] = node
+            heappush(self.heap, -node.sequence)
+
+    def pop(self) -> Node | None:
+        """The node that is to run next; None where none is ready."""
+        if self.sinks:
+            return self.sinks.pop()
+        return self.ready.pop(heappop(self.heap)) if self.heap else None
 
 
 def run_graph(
@@ -83,42 +116,36 @@ def run_graph(
     create_graph: bool,
     inputs: list | None = None,
     accumulate_inputs: bool = False,
-) -> dict:
+) -> list:
     """Send `grads` into `roots` (edges) and let them flow. With `inputs` (edges), only what leads to them runs, and the
-    gradients that arrive at them are returned, keyed by edge (or, with `accumulate_inputs`, go to the leaves' `.grad`)."""
+    gradients that arrive at them are returned, one for each (or, with `accumulate_inputs`, go to the leaves' `.grad`)."""
     if ambient.mode & modes.CAPTURE:
         ambient.captures[-1].refuse("it differentiates inside (other than by autograd.grad or backward)")
     if len(ambient.tasks) >= MAX_DEPTH:
         return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
-    needed = needed_for(roots, inputs, accumulate_inputs) if inputs is not None else None
+    task = Walk(roots, inputs, accumulate_inputs, keep_graph)
     if ambient.backward_compiler is not None:
-        result = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, needed)
+        result = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, task.needed)
         if result is not None:
             return result
-    task = Walk(roots, grads, needed, set(inputs) if inputs is not None else (), keep_graph)
     if listeners:
         publish("walked", nodes=_order_of(task))
-    run_task(task, create_graph, _walk)
-    return task.captured
+    return run_task(task, create_graph, lambda task: _walk(task, grads))
 
 
-def run_task(task: AnyTask, create_graph: bool, work: Callable[[AnyTask], object]) -> None:
+def run_task(task: AnyTask, create_graph: bool, work: Callable[[AnyTask], Result]) -> Result:
     """Do the work of a backward as the innermost task of its thread, in its grad mode; then what was queued meanwhile.
     Rules are ours: what users override is not called from them."""
-    function_disabled = ambient.function_disabled
-    before = ambient.change(modes.GRAD | modes.FUNCTION, modes.GRAD if create_graph else 0)
-    task.overrides = function_disabled, before & modes.FUNCTION
-    ambient.function_disabled = 2
-    ambient.tasks.append(task)
+    before = ambient.enter_backward(task, create_graph)
+    task.overrides = before[1], before[0] & modes.FUNCTION
     try:
-        work(task)
+        result = work(task)
         while task.callbacks:
             with users_code():
                 task.callbacks.pop(0)()
     finally:
-        ambient.tasks.pop()
-        ambient.function_disabled = function_disabled
-        ambient.restore(before)
+        ambient.leave_backward(*before)
+    return result
 
 
 class users_code:
@@ -157,61 +184,85 @@ def _in_new_thread(function, *args):
     return value
 
 
-def _enqueue(task: Walk, node: Node) -> None:
-    if node.__class__ is AccumulateGrad:
-        task.sinks.append(node)
-    else:
-        task.ready[-node.sequence] = node
-        heappush(task.heap, -node.sequence)
+def _walk(task: Walk, grads: list) -> list:
+    """Run ready nodes until none is left; gives what has arrived at the inputs that were asked for."""
+    if quick_walk is not None and not ambient.mode & ~modes.GRAD:  # somebody who listens hears of every sum
+        in_place = not ambient.mode
+        found = quick_walk(
+            task, task.roots, grads, task.inputs, task.run_inputs, task.keep_graph, in_place, branching.exists
+        )
+        if found is not NotImplemented:
+            return found
+    return _walk_in_python(task, grads)
 
 
-def _walk(task: Walk) -> None:
-    """Run ready nodes until none is left."""
-    heap, ready, sinks, records = task.heap, task.ready, task.sinks, task.records
-    keep_graph, wanted, needed = task.keep_graph, task.wanted, task.needed
+def _walk_in_python(task: Walk, grads: list) -> list:
+    progress, needed, wanted = Progress(task.roots, grads, task.needed), task.needed, set(task.wanted)
     targets = {e[0] for e in wanted}
+    captured: dict = {}
     in_place = not ambient.mode & modes.GRAD
     watched = ambient.mode & (modes.ANOMALY | modes.PROFILE)
-    send = deliver if ambient.mode & ~modes.GRAD else quick_deliver  # somebody who listens hears of every sum
-    while heap or sinks:
-        node = task.node = sinks.pop() if sinks else ready.pop(heappop(heap))
-        gs = records.pop(node)[FIRST:]
+    while (node := progress.pop()) is not None:
+        task.node = node
+        gs = progress.records.pop(node)[FIRST:]
         # a root from which no target can be reached has a record, and does not run
-        if wanted and (node in targets or not needed.get(node)) and not _capture(task, node, gs):
+        if needed is not None and (node in targets or not needed.get(node)) and not _capture(task, node, gs, captured):
             continue
         if node.__class__ is AccumulateGrad and not (watched or node.hooked):
             accumulate(node.variable, gs)
             continue
-        given, post_hooks = gs, None
+        edges = None if needed is None or len(node.edges) == 1 else needed_edges(node.edges, needed)
         if node.hooked:
-            given = gs = run_pre_hooks(node, run_tensor_hooks(node, gs))
-            post_hooks = node.post_hooks
-            if post_hooks:
-                given = list(gs)  # a sink takes its gradient out of the list
-        if watched:
-            results = run_watched(node, given)
-        elif needed is None or len(node.edges) == 1:
-            results = node.run(given)
+            results = run_hooked(node, gs, edges, task.keep_graph)
         else:
-            results = node.run_for(given, needed_edges(node.edges, needed))
-        if not keep_graph:
-            node.release()
-        if len(results) != len(node.edges):
-            raise RuntimeError(
-                f"{node.name()} returned an incorrect number of gradients (expected {len(node.edges)}, got {len(results)})"
-            )
-        if node.hooked and node.post_hooks:
-            # hooks that came while the node ran see no gradients of its outputs
-            results = run_post_hooks(node, results, gs if post_hooks else [None] * len(gs))
-        for target in send(node, results, records, in_place):
-            if target.__class__ is AccumulateGrad:
-                sinks.append(target)
-            else:
-                order = -target.sequence
-                ready[order] = target
-                heappush(heap, order)
-        results = given = None  # a sink that runs next may take a gradient over if nobody else holds it
+            results = _run(node, gs, edges)
+            if not task.keep_graph:
+                node.release()
+            check_count(node, results)
+            if node.hooked:
+                results = run_late_hooks(node, results)
+        for target in deliver(node, results, progress.records, in_place):
+            progress.push(target)
+        del results  # a sink that runs next may take a gradient over if nobody else holds it
     task.node = None
+    return [captured.get(e) for e in task.wanted]
+
+
+def _run(node: Node, gs: list, edges: tuple | None):
+    """`node.run(gs)` for all edges or for these, whoever looks: anomaly mode, and around it the profiler."""
+    if not ambient.mode & (modes.ANOMALY | modes.PROFILE):
+        return node.run(gs) if edges is None else node.run_for(gs, edges)
+    return run_watched(node, gs)
+
+
+def run_hooked(node: Node, gs: list, edges: tuple | None, keep_graph: bool):
+    """Run a node among its hooks; takes the gradients out of the list, since a sink makes one its own that nobody else holds."""
+    own = gs[:]
+    gs.clear()
+    given = gs = run_pre_hooks(node, run_tensor_hooks(node, own))
+    del own
+    post_hooks = node.post_hooks
+    if post_hooks:
+        given = list(gs)  # a sink takes its gradient out of the list
+    results = _run(node, given, edges)
+    if not keep_graph:
+        node.release()
+    check_count(node, results)
+    if not post_hooks:
+        return run_late_hooks(node, results)
+    return run_post_hooks(node, results, gs) if node.post_hooks else results
+
+
+def run_late_hooks(node: Node, results):
+    """Node post-hooks that came while the node ran: they see no gradients of its outputs."""
+    return run_post_hooks(node, results, [None] * len(node.outputs)) if node.post_hooks else results
+
+
+def check_count(node: Node, results) -> None:
+    if len(results) != len(node.edges):
+        raise RuntimeError(
+            f"{node.name()} returned an incorrect number of gradients (expected {len(node.edges)}, got {len(results)})"
+        )
 
 
 def deliver(node: Node, results, records: dict, in_place: bool) -> list[Node]:
@@ -260,14 +311,13 @@ def needed_edges(edges: tuple, needed: dict) -> tuple:
     return tuple([edge if edge is not None and edge[0] in needed else None for edge in edges])
 
 
-def _capture(task: Walk, node: Node, gs: list) -> bool:
+def _capture(task: Walk, node: Node, gs: list, captured: dict) -> bool:
     """Keep gradients that were asked for; whether the node must run as well."""
-    runs = bool(task.needed.get(node))
+    runs = bool(task.needed and task.needed.get(node))
     if not runs and node.hooked:
         gs = run_tensor_hooks(node, gs)
     for i, g in enumerate(gs):
-        if (node, i) in task.wanted:
-            task.captured[node, i] = g
+        captured[node, i] = g
     return runs
 
 
@@ -502,13 +552,15 @@ def _total(a: Tensor, b: Tensor) -> Tensor:
 
 
 above.accumulate = accumulate
-_native_deliver = native_delivery(validate, _total, library(cpu).add, LARGE) or deliver
-quick_deliver = _native_deliver
+_native_walk = native_walk(
+    validate, _total, library(cpu).add, LARGE, accumulate, run_hooked, run_late_hooks, run_tensor_hooks
+)
+quick_walk = _native_walk
 
 
 def _choose_sums(plain: bool) -> None:
-    global quick_deliver
-    quick_deliver = _native_deliver if plain else deliver
+    global quick_walk
+    quick_walk = _native_walk if plain else None
 
 
 choose(_choose_sums, "add.Tensor", "add_.Tensor")
@@ -562,10 +614,9 @@ def execution_order() -> list:
 
 def _order_of(now: Task) -> list[Node]:
     """The nodes of a backward in the order in which it runs them, found by a walk without gradients."""
-    dry = Walk(now.roots, [None] * len(now.roots), now.needed, (), True)
+    dry = Progress(now.roots, [None] * len(now.roots), now.needed)
     order: list[Node] = []
-    while dry.heap or dry.sinks:
-        node = dry.sinks.pop() if dry.sinks else dry.ready.pop(heappop(dry.heap))
+    while (node := dry.pop()) is not None:
         order.append(node)
         if now.needed is not None and not now.needed.get(node):
             continue
@@ -574,5 +625,5 @@ def _order_of(now: Task) -> list[Node]:
             if record is not None:
                 record[0] -= 1
                 if not record[0]:
-                    _enqueue(dry, edge[0])
+                    dry.push(edge[0])
     return order

@@ -31,7 +31,7 @@ __all__ = ["disable", "enable", "reset", "run_compiled", "set_autograd_compiler"
 UNCOMPILED = modes.CAPTURE | modes.TRANSFORM | modes.DISPATCH | modes.ANOMALY | modes.PROFILE | modes.FORWARD
 
 
-def run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, needed) -> dict | None:
+def run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, needed) -> list | None:
     """A backward by a compiled graph; None where somebody listens to each step of the engine, which then runs it."""
     compiler = ambient.backward_compiler
     if compiler is None or ambient.mode & UNCOMPILED:
@@ -59,17 +59,15 @@ above.run_compiled = run_compiled
 state.on_reset.append(clear_cache)
 
 
-def run(result: Callable, backward: Backward, keep_graph: bool, create_graph: bool) -> dict:
+def run(result: Callable, backward: Backward, keep_graph: bool, create_graph: bool) -> list:
     """Call a compiled backward as the engine would run."""
     task = Running(backward.task_roots, backward.needed, backward.wanted_edges, keep_graph, backward.place)
     if not keep_graph and not backward.calls_python:
         task.release(len(task.nodes))  # nobody can see it, and what is saved dies at its last use
-    captured: tuple = ()
 
-    def work(task: Running) -> None:
-        nonlocal captured
-        captured = result(*backward.inputs.lists())
+    def work(task: Running) -> list:
+        captured = list(result(*backward.inputs.lists()))
         task.finish()
+        return captured
 
-    engine.run_task(task, create_graph, work)
-    return dict(zip(backward.wanted, captured, strict=True))
+    return engine.run_task(task, create_graph, work)

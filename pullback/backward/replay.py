@@ -22,11 +22,11 @@ from ..core.tensor import Tensor
 class Running(engine.Task):
     """A compiled backward while it runs: what the engine's questions ask of a task, and where in the schedule it is."""
 
-    __slots__ = ("place", "nodes", "released", "calls", "snapshot")
+    __slots__ = ("needed", "place", "nodes", "released", "calls", "snapshot")
 
     def __init__(self, roots: list, needed: dict | None, wanted: Collection, keep_graph: bool, place: dict[Node, int]):
-        super().__init__(roots, needed, wanted, keep_graph)
-        self.place, self.nodes = place, list(place)
+        super().__init__(roots, wanted, keep_graph)
+        self.needed, self.place, self.nodes = needed, place, list(place)
         self.released = 0  # nodes before this place are freed
         self.calls: list[tuple[int, int]] = [
             (RemovableHandle.next_id, -1)

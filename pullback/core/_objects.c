@@ -4,8 +4,8 @@
  * another, with its place in the chain of views; `fresh` makes one around an array of its own; `assemble` makes any other.
  * All of them fill the slots in one place (`fill`).
  * `arrays` takes plain tensors apart. What each does is said in Python in `core.objects`, which runs where this extension
- * is absent. Nothing here calls back into Python, except for the storage of a tensor that has none yet and, in `deliver`
- * (said in Python in `autograd.engine`), for gradients that do not fit or cannot be added in place.
+ * is absent. Nothing here calls back into Python, except for the storage of a tensor that has none yet and, in `walk`
+ * (said in Python in `autograd.engine`), for rules of nodes, hooks, and gradients that do not fit or cannot be added in place.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -337,140 +337,90 @@ static PyObject *py_edge(PyObject *self, PyObject *value) {
     return edge;
 }
 
-/* ---- backward: what a node returned goes to the nodes before it */
-enum { WAITS, OUTPUT_SPECS, OWNED, FIRST_GRADIENT };
-enum { MOST_NUMBERS = 62 }; /* outputs beyond this are summed without the mark of ownership */
-static PyObject *validate_gradient, *total_of, *add_arrays, *add_name;
-static Py_ssize_t large;
+/* ---- backward */
+#include "native_walks.h"
 
-static PyObject *py_setup_delivery(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 4) {
-        PyErr_SetString(PyExc_TypeError, "setup_delivery(validate, total, add, large)");
-        return NULL;
-    }
-    validate_gradient = Py_NewRef(args[0]);
-    total_of = Py_NewRef(args[1]);
-    add_arrays = Py_NewRef(args[2]);
-    add_name = PyUnicode_InternFromString("add_");
-    large = PyLong_AsSsize_t(args[3]);
-    if (!add_name || PyErr_Occurred()) return NULL;
-    Py_RETURN_NONE;
+static int is_plain_tensor(PyObject *value) {
+    PyTypeObject *type = Py_TYPE(value);
+    return (type == tensor_type || type == parameter_type) && get(value, tensor_at[KEYS]) == zero;
 }
 
-/* A new reference to the gradient as `spec` (shape, dtype, device) wants it. */
-static PyObject *fitting(PyObject *node, Py_ssize_t index, PyObject *spec, PyObject *g) {
-    if (PyObject_TypeCheck(g, tensor_type) && PyTuple_Check(spec) && PyTuple_GET_SIZE(spec) == 3 &&
-        get(g, tensor_at[DTYPE]) == PyTuple_GET_ITEM(spec, 1)) {
-        PyObject *shape = PyObject_GetAttr(get(g, tensor_at[ARRAY]), shape_name);
-        if (!shape) return NULL;
-        int same = PyObject_RichCompareBool(shape, PyTuple_GET_ITEM(spec, 0), Py_EQ);
-        Py_DECREF(shape);
-        if (same) return same < 0 ? NULL : Py_NewRef(g);
+/* The tensors of a tensor, tuple or list as a tuple; None where they are given in another way or are not plain. */
+static PyObject *plain_tensors(PyObject *given) {
+    int many = PyTuple_CheckExact(given) || PyList_CheckExact(given);
+    PyObject *tensors = many ? PySequence_Tuple(given) : PyTuple_Pack(1, given);
+    for (Py_ssize_t i = 0; tensors && i < PyTuple_GET_SIZE(tensors); i++)
+        if (!is_plain_tensor(PyTuple_GET_ITEM(tensors, i))) {
+            Py_DECREF(tensors);
+            return Py_NewRef(Py_None);
+        }
+    return tensors;
+}
+
+/* The edges of some tensors as a list; None where one has none. */
+static PyObject *plain_edges(PyObject *tensors) {
+    PyObject *edges = PyList_New(PyTuple_GET_SIZE(tensors));
+    for (Py_ssize_t i = 0; edges && i < PyTuple_GET_SIZE(tensors); i++) {
+        PyObject *edge = py_edge(NULL, PyTuple_GET_ITEM(tensors, i));
+        if (edge && edge != Py_None) {
+            PyList_SET_ITEM(edges, i, edge);
+            continue;
+        }
+        Py_DECREF(edges);
+        return edge;
     }
-    PyObject *at = PyLong_FromSsize_t(index);
-    PyObject *result = at ? PyObject_CallFunctionObjArgs(validate_gradient, node, at, spec, g, NULL) : NULL;
-    Py_XDECREF(at);
+    return edges;
+}
+
+/* Whether gradients have the dtypes and shapes of outputs; -1 on error. */
+static int fit(PyObject *outputs, PyObject *gradients) {
+    Py_ssize_t n = PyTuple_GET_SIZE(outputs);
+    int same = PyTuple_GET_SIZE(gradients) == n;
+    for (Py_ssize_t i = 0; same > 0 && i < n; i++) {
+        PyObject *output = PyTuple_GET_ITEM(outputs, i), *g = PyTuple_GET_ITEM(gradients, i);
+        if (get(output, tensor_at[DTYPE]) != get(g, tensor_at[DTYPE])) return 0;
+        PyObject *wanted = PyObject_GetAttr(get(output, tensor_at[ARRAY]), shape_name);
+        PyObject *have = wanted ? PyObject_GetAttr(get(g, tensor_at[ARRAY]), shape_name) : NULL;
+        same = have ? PyObject_RichCompareBool(wanted, have, Py_EQ) : -1;
+        Py_XDECREF(wanted);
+        Py_XDECREF(have);
+    }
+    return same;
+}
+
+/* starting(outputs, gradients, inputs): where a backward of plain tensors starts, as lists: edges of the outputs, their gradients,
+ * edges of the inputs. None where there is more to say of one of them. */
+static PyObject *py_starting(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (n != 3 || !sink_type) {
+        PyErr_SetString(PyExc_TypeError, "starting(outputs, gradients, inputs)");
+        return NULL;
+    }
+    PyObject *given[3] = {NULL}, *result = NULL, *roots = NULL, *targets = NULL;
+    int plain = 1;
+    for (int i = 0; i < 3 && plain; i++) plain = (given[i] = plain_tensors(args[i])) && given[i] != Py_None && PyTuple_GET_SIZE(given[i]);
+    int fits = plain ? fit(given[0], given[1]) : 0;
+    if (fits > 0) roots = plain_edges(given[0]);
+    if (roots && roots != Py_None) targets = plain_edges(given[2]);
+    if (targets && targets != Py_None) {
+        PyObject *gradients = PySequence_List(given[1]);
+        result = gradients ? PyTuple_Pack(3, roots, gradients, targets) : NULL;
+        Py_XDECREF(gradients);
+    } else if (!PyErr_Occurred()) {
+        result = Py_NewRef(Py_None);
+    }
+    for (int i = 0; i < 3; i++) Py_XDECREF(given[i]);
+    Py_XDECREF(roots);
+    Py_XDECREF(targets);
     return result;
 }
 
-static int is_small(PyObject *shape) {
-    Py_ssize_t size = 1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape) && size < large; i++)
-        size *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-    return size < large;
-}
-
-/* Add `g` to the sum `have`, which only the engine holds. */
-static int add_into(PyObject *have, PyObject *g, PyObject *shape) {
-    PyObject *done;
-    if (PyTuple_Check(shape) && is_small(shape)) {
-        PyObject *into = get(have, tensor_at[ARRAY]);
-        PyObject *operands[3] = {into, get(g, tensor_at[ARRAY]), into};
-        done = PyObject_Vectorcall(add_arrays, operands, 3, NULL);
-    } else {
-        done = PyObject_CallMethodOneArg(have, add_name, g);
-    }
-    Py_XDECREF(done);
-    return done ? 0 : -1;
-}
-
-static int is_plain(PyObject *g) {
-    return PyObject_TypeCheck(g, tensor_type) && get(g, tensor_at[KEYS]) == zero;
-}
-
-/* Put a gradient into a record, at output `number`, or add it to what is there. Takes the reference to `g`. */
-static int arrive(PyObject *record, Py_ssize_t number, PyObject *spec, PyObject *g, int in_place) {
-    Py_ssize_t at = FIRST_GRADIENT + number;
-    PyObject *have = PyList_GET_ITEM(record, at);
-    if (have == Py_None) return PyList_SetItem(record, at, g);
-    long long owned = number < MOST_NUMBERS ? PyLong_AsLongLong(PyList_GET_ITEM(record, OWNED)) : 0;
-    if (owned == -1 && PyErr_Occurred()) {
-        Py_DECREF(g);
-        return -1;
-    }
-    if (in_place && number < MOST_NUMBERS && owned >> number & 1 && is_plain(have) && is_plain(g)) {
-        int failed = add_into(have, g, PyTuple_GET_ITEM(spec, 0));
-        Py_DECREF(g);
-        return failed;
-    }
-    PyObject *sum = PyObject_CallFunctionObjArgs(total_of, have, g, NULL);
-    Py_DECREF(g);
-    if (!sum || PyList_SetItem(record, at, sum)) return -1;
-    if (number >= MOST_NUMBERS) return 0;
-    PyObject *mark = PyLong_FromLongLong(owned | 1LL << number);
-    return mark ? PyList_SetItem(record, OWNED, mark) : -1;
-}
-
-/* One gradient (or None) along one edge. 1 where the node it goes to waits for nothing more, 0 if not, -1 on error. */
-static int deliver_one(PyObject *node, Py_ssize_t index, PyObject *record, Py_ssize_t number, PyObject *g, int in_place) {
-    if (!PyList_Check(record) || number < 0 || FIRST_GRADIENT + number >= PyList_GET_SIZE(record)) {
-        PyErr_SetString(PyExc_IndexError, "an edge goes to an output that its node does not have");
-        return -1;
-    }
-    if (g != Py_None) {
-        PyObject *spec = PyTuple_GetItem(PyList_GET_ITEM(record, OUTPUT_SPECS), number);
-        PyObject *fit = spec ? fitting(node, index, spec, g) : NULL;
-        if (!fit || arrive(record, number, spec, fit, in_place)) return -1;
-    }
-    long left = PyLong_AsLong(PyList_GET_ITEM(record, WAITS)) - 1;
-    PyObject *waits = PyLong_FromLong(left);
-    if (!waits || PyList_SetItem(record, WAITS, waits)) return -1;
-    return left == 0;
-}
-
-/* deliver(node, results, records, in_place): as autograd.engine.deliver says it. */
-static PyObject *py_deliver(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 4 || !add_arrays || !PyObject_TypeCheck(args[0], node_type) || !PyDict_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "deliver(node, results, records, in_place)");
-        return NULL;
-    }
-    /* a sink's edges stand on its class: ask as Python does */
-    PyObject *held = PyObject_GetAttr(args[0], edges_name), *edges = held ? PySequence_Tuple(held) : NULL;
-    Py_XDECREF(held);
-    PyObject *results = edges ? PySequence_Tuple(args[1]) : NULL;
-    PyObject *ready = results ? PyList_New(0) : NULL;
-    int in_place = args[3] == Py_True;
-    for (Py_ssize_t i = 0; ready && i < PyTuple_GET_SIZE(edges) && i < PyTuple_GET_SIZE(results); i++) {
-        PyObject *edge = PyTuple_GET_ITEM(edges, i);
-        if (edge == Py_None) continue;
-        PyObject *target = PyTuple_GetItem(edge, 0), *number = PyTuple_GetItem(edge, 1);
-        PyObject *record = target && number ? PyDict_GetItemWithError(args[2], target) : NULL;
-        if (!record && !PyErr_Occurred()) continue; /* not on a path to what was asked for */
-        Py_XINCREF(record);
-        int last = record ? deliver_one(args[0], i, record, PyLong_AsSsize_t(number), PyTuple_GET_ITEM(results, i), in_place) : -1;
-        Py_XDECREF(record);
-        if (last < 0 || (last && PyList_Append(ready, target))) Py_CLEAR(ready);
-    }
-    Py_XDECREF(edges);
-    Py_XDECREF(results);
-    return ready;
-}
-
 static PyMethodDef methods[] = {
-    {"setup_delivery", (PyCFunction)(void (*)(void))py_setup_delivery, METH_FASTCALL,
-     "setup_delivery(validate, total, add, large)"},
-    {"deliver", (PyCFunction)(void (*)(void))py_deliver, METH_FASTCALL,
-     "deliver(node, results, records, in_place) -> nodes that are ready"},
+    {"setup_walk", (PyCFunction)(void (*)(void))py_setup_walk, METH_FASTCALL,
+     "setup_walk(validate, total, add, large, accumulate, run_hooked, run_late_hooks, run_tensor_hooks)"},
+    {"walk", (PyCFunction)(void (*)(void))py_walk, METH_FASTCALL,
+     "walk(task, roots, gradients, inputs, run_inputs, keep_graph, in_place, branching) -> gradients at the inputs"},
+    {"starting", (PyCFunction)(void (*)(void))py_starting, METH_FASTCALL,
+     "starting(outputs, gradients, inputs) -> (roots, gradients, targets) or None"},
     {"setup_edges", (PyCFunction)(void (*)(void))py_setup_edges, METH_FASTCALL, "setup_edges(AccumulateGrad, edge_of)"},
     {"edge", py_edge, METH_O, "edge(value) -> (node, output number) or None"},
     {"setup_nodes", (PyCFunction)(void (*)(void))py_setup_nodes, METH_FASTCALL,

@@ -472,7 +472,42 @@ static PyObject *filled_at(Array *a, int dim, Array *index, const Array *value) 
     return tensor_of(r);
 }
 
-/* self, indices, values, accumulate: one index, along any dimension */
+static void add_elements(char *into, const char *from, i64 n, int k) {
+#define ADD(T)                                                        \
+    for (i64 i = 0; i < n; i++) ((T *)into)[i] += ((const T *)from)[i]; \
+    return
+    switch (k) {
+    case F32: ADD(float);
+    case F64: ADD(double);
+    case I64: ADD(i64);
+    case I32: ADD(int32_t);
+    }
+#undef ADD
+}
+
+/* A copy of an array in which blocks are set, or added to, one after the other where a mask over the first dimensions says so. */
+static PyObject *put_where(Array *a, const Array *mask, const Array *src, int adds) {
+    NONE_UNLESS(a && src && has_elements(a) && mask->nd && mask->nd <= a->nd && src->nd == a->nd - mask->nd + 1);
+    NONE_UNLESS(kind(a) == kind(src) && (!adds || kind(a) <= I32) && !memcmp(mask->shape, a->shape, sizeof(*a->shape) * (size_t)mask->nd));
+    NONE_UNLESS(!memcmp(src->shape + 1, a->shape + mask->nd, sizeof(*a->shape) * (size_t)(a->nd - mask->nd)));
+    const i64 n = count_of(mask), inner = count_of(a) / n, block = inner * size_of(a);
+    i64 many = 0;
+    for (i64 i = 0; i < n; i++) many += mask->data[i] != 0;
+    NONE_UNLESS(src->shape[0] == many);
+    Array *r = copy_of(a);
+    const char *from = src->data;
+    for (i64 i = 0; r && i < n; i++) {
+        if (!mask->data[i]) continue;
+        if (adds)
+            add_elements(r->data + i * block, from, inner, kind(a));
+        else
+            memcpy(r->data + i * block, from, (size_t)block);
+        from += block;
+    }
+    return tensor_of(r);
+}
+
+/* self, indices, values, accumulate: one index, along any dimension, or one mask, of the first */
 static PyObject *py_index_put(PyObject *self, PyObject *args) {
     PyObject *lists = argument(args, 1), *alone = NULL;
     NONE_UNLESS(PyTuple_Check(lists) || PyList_Check(lists));
@@ -483,8 +518,9 @@ static PyObject *py_index_put(PyObject *self, PyObject *args) {
         if (given != Py_None) alone = given, place = i;
     }
     Array *index = alone ? array_of(alone) : NULL;
-    NONE_UNLESS(index && kind(index) == I64);
+    NONE_UNLESS(index && (kind(index) == I64 || (kind(index) == BOOL && !place)));
     Array *value = array_of(argument(args, 2));
+    if (kind(index) == BOOL) return put_where(array_of(argument(args, 0)), index, value, argument(args, 3) == Py_True);
     if (value && !value->nd && argument(args, 3) == Py_False) return filled_at(array_of(argument(args, 0)), (int)place, index, value);
     PyObject *dim = PyLong_FromSsize_t(place), *along = dim ? PyTuple_Pack(4, argument(args, 0), dim, alone, argument(args, 2)) : NULL;
     PyObject *result = along ? blocks(along, argument(args, 3) == Py_True ? SUM : SET, 0) : NULL;

@@ -1,4 +1,5 @@
-/* Pooling in C, for calls so small that what surrounds a loop counts: averages and largest elements, of regular and adaptive windows.
+/* Pooling in C, for calls so small that what surrounds a loop counts: averages and largest elements, of regular and adaptive windows, and
+ * gradients of regular ones.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its result as a tensor (a tuple of values and places), nothing recorded; or
  * None where the call is not of that kind (another dtype than float32 and float64, memory that is not row-major, many elements, arguments
@@ -119,28 +120,35 @@ static PyObject *largest(const Array *a, int spatial, const Axis *axes, int with
     return result;
 }
 
-/* ---- regular: self, kernel_size, stride, padding, ... */
-static int regular_axes(PyObject *args, const Array *a, int spatial, PyObject *dilation, PyObject *ceil, Axis *axes) {
+/* ---- regular: self, kernel_size, stride, padding, ...; `first` of the arguments is self */
+static int regular_axes(PyObject *args, int first, const Array *a, int spatial, PyObject *dilation, PyObject *ceil, Axis *axes) {
     i64 size[3], kernel[3], stride[3], padding[3], gap[3] = {1, 1, 1};
-    PyObject *given = argument(args, 2), *steps = PyTuple_Check(given) && !PyTuple_GET_SIZE(given) ? argument(args, 1) : given;
-    if (!plane_sizes(a, spatial, size) || !three(argument(args, 1), spatial, 1, kernel) || !three(steps, spatial, 1, stride)) return 0;
-    if (!three(argument(args, 3), spatial, 0, padding) || (dilation && !three(dilation, spatial, 1, gap))) return 0;
+    PyObject *given = argument(args, first + 2), *steps = PyTuple_Check(given) && !PyTuple_GET_SIZE(given) ? argument(args, first + 1) : given;
+    if (!plane_sizes(a, spatial, size) || !three(argument(args, first + 1), spatial, 1, kernel) || !three(steps, spatial, 1, stride)) return 0;
+    if (!three(argument(args, first + 3), spatial, 0, padding) || (dilation && !three(dilation, spatial, 1, gap))) return 0;
     for (int i = 0; i < 3; i++)
         if (!regular(&axes[i], size[i], kernel[i], stride[i], padding[i], gap[i], ceil == Py_True && i >= 3 - spatial)) return 0;
     return spatial < 3 || dilation || (size[0] >= kernel[0] && size[1] >= kernel[1] && size[2] >= kernel[2]);
 }
 
-static PyObject *average(PyObject *args, int spatial) { /* ..., ceil_mode, count_include_pad, divisor_override */
+/* ..., ceil_mode, count_include_pad, divisor_override: what windows are divided by (0: by what they count), -1 where that is refused */
+static Py_ssize_t average_axes(PyObject *args, int first, const Array *a, int spatial, Axis *axes) {
+    Py_ssize_t divisor = 0;
+    PyObject *other = PyTuple_GET_SIZE(args) > first + 6 ? argument(args, first + 6) : Py_None;
+    if (!regular_axes(args, first, a, spatial, NULL, argument(args, first + 4), axes)) return -1;
+    if (other != Py_None && !(integer_of(other, &divisor) && divisor > 0)) return -1;
+    if (argument(args, first + 5) != Py_True)
+        for (int i = 0; i < 3; i++)
+            for (i64 k = 0; k < axes[i].out; k++) axes[i].at[k].counted = axes[i].at[k].to - axes[i].at[k].from;
+    return divisor;
+}
+
+static PyObject *average(PyObject *args, int spatial) {
     Array *a = planes_of(argument(args, 0), spatial);
     NONE_UNLESS(a);
     Axis axes[3];
-    Py_ssize_t divisor = 0;
-    PyObject *other = PyTuple_GET_SIZE(args) > 6 ? argument(args, 6) : Py_None;
-    NONE_UNLESS(regular_axes(args, a, spatial, NULL, argument(args, 4), axes));
-    NONE_UNLESS(other == Py_None || (integer_of(other, &divisor) && divisor > 0));
-    if (argument(args, 5) != Py_True)
-        for (int i = 0; i < 3; i++)
-            for (i64 k = 0; k < axes[i].out; k++) axes[i].at[k].counted = axes[i].at[k].to - axes[i].at[k].from;
+    Py_ssize_t divisor = average_axes(args, 0, a, spatial, axes);
+    NONE_UNLESS(divisor >= 0);
     return averaged(a, spatial, axes, divisor);
 }
 
@@ -148,8 +156,66 @@ static PyObject *maximum(PyObject *args, int spatial, int with_places) { /* ...,
     Array *a = planes_of(argument(args, 0), spatial);
     NONE_UNLESS(a);
     Axis axes[3];
-    NONE_UNLESS(regular_axes(args, a, spatial, argument(args, 4), argument(args, 5), axes));
+    NONE_UNLESS(regular_axes(args, 0, a, spatial, argument(args, 4), argument(args, 5), axes));
     return largest(a, spatial, axes, with_places);
+}
+
+/* ---- gradients of regular ones: grad_output, self, kernel_size, ... */
+/* Whether an array, of gradients or of places, has an element for each window. */
+static int is_pooled(const Array *a, const Array *of, int spatial, const Axis *axes) {
+    if (!a || a->nd != of->nd) return 0;
+    for (int d = 0; d < a->nd; d++) {
+        int axis = d - (a->nd - 3);
+        if (a->shape[d] != (d >= a->nd - spatial ? (Py_ssize_t)axes[axis].out : of->shape[d])) return 0;
+    }
+    return 1;
+}
+
+static Array *zeros_like(const Array *a) {
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (r) memset(r->data, 0, (size_t)(count_of(a) * size_of(a)));
+    return r;
+}
+
+static PyObject *average_backward(PyObject *args, int spatial) {
+    Array *g = array_of(argument(args, 0)), *a = planes_of(argument(args, 1), spatial);
+    NONE_UNLESS(g && a && kind(g) == kind(a));
+    Axis axes[3];
+    Py_ssize_t divisor = average_axes(args, 1, a, spatial, axes);
+    NONE_UNLESS(divisor >= 0 && is_pooled(g, a, spatial, axes));
+    Array *r = zeros_like(a);
+    if (!r) return NULL;
+    if (kind(a) == F32)
+        spread_over_windows_f32((const float *)g->data, (float *)r->data, planes_in(a, axes), axes, axes + 1, axes + 2, divisor);
+    else
+        spread_over_windows_f64((const double *)g->data, (double *)r->data, planes_in(a, axes), axes, axes + 1, axes + 2, divisor);
+    return tensor_of(r);
+}
+
+/* ..., dilation, ceil_mode, indices. Where no windows share an element, it is the gradient itself that goes there (-0.0 is one). */
+static PyObject *maximum_backward(PyObject *args, int spatial) {
+    Array *g = array_of(argument(args, 0)), *a = planes_of(argument(args, 1), spatial), *places = array_of(argument(args, 7));
+    NONE_UNLESS(g && a && places && kind(g) == kind(a) && kind(places) == I64);
+    Axis axes[3];
+    i64 kernel[3], stride[3], gap[3], plane, n = count_of(g), outside = 0;
+    PyObject *given = argument(args, 3), *steps = PyTuple_Check(given) && !PyTuple_GET_SIZE(given) ? argument(args, 2) : given;
+    NONE_UNLESS(regular_axes(args, 1, a, spatial, argument(args, 5), argument(args, 6), axes));
+    NONE_UNLESS(is_pooled(g, a, spatial, axes) && is_pooled(places, a, spatial, axes));
+    NONE_UNLESS(three(argument(args, 2), spatial, 1, kernel) && three(steps, spatial, 1, stride) && three(argument(args, 5), spatial, 1, gap));
+    plane = axes[0].size * axes[1].size * axes[2].size;
+    const i64 *at = (const i64 *)places->data;
+    for (i64 k = 0; k < n; k++) outside |= (at[k] < 0) | (at[k] >= plane);
+    NONE_UNLESS(!outside);
+    int apart = 1;
+    for (int i = 3 - spatial; i < 3; i++) apart &= stride[i] > (kernel[i] - 1) * gap[i];
+    Array *r = zeros_like(a);
+    if (!r) return NULL;
+    const i64 planes = planes_in(a, axes);
+    if (kind(a) == F32)
+        send_to_places_f32((const float *)g->data, (float *)r->data, at, planes, n / planes, plane, apart);
+    else
+        send_to_places_f64((const double *)g->data, (double *)r->data, at, planes, n / planes, plane, apart);
+    return tensor_of(r);
 }
 
 /* Values alone, of windows along rows: nothing is kept for each window, so there may be many. */
@@ -249,6 +315,10 @@ POOL(py_max_pool3d, maximum(args, 3, 0))
 POOL(py_max_pool1d_places, maximum(args, 1, 1))
 POOL(py_max_pool2d_places, maximum(args, 2, 1))
 POOL(py_max_pool3d_places, maximum(args, 3, 1))
+POOL(py_avg_pool2d_backward, average_backward(args, 2))
+POOL(py_avg_pool3d_backward, average_backward(args, 3))
+POOL(py_max_pool2d_backward, maximum_backward(args, 2))
+POOL(py_max_pool3d_backward, maximum_backward(args, 3))
 POOL(py_adaptive_avg1d, adapted(args, 1, 1))
 POOL(py_adaptive_avg2d, adapted(args, 2, 1))
 POOL(py_adaptive_avg3d, adapted(args, 3, 1))
@@ -271,6 +341,10 @@ static PyMethodDef methods[] = {
     {"max_pool1d_with_indices.default", py_max_pool1d_places, METH_O, NULL},
     {"max_pool2d_with_indices.default", py_max_pool2d_places, METH_O, NULL},
     {"max_pool3d_with_indices.default", py_max_pool3d_places, METH_O, NULL},
+    {"avg_pool2d_backward.default", py_avg_pool2d_backward, METH_O, NULL},
+    {"avg_pool3d_backward.default", py_avg_pool3d_backward, METH_O, NULL},
+    {"max_pool2d_with_indices_backward.default", py_max_pool2d_backward, METH_O, NULL},
+    {"max_pool3d_with_indices_backward.default", py_max_pool3d_backward, METH_O, NULL},
     {"adaptive_avg_pool1d.default", py_adaptive_avg1d, METH_O, NULL},
     {"_adaptive_avg_pool2d.default", py_adaptive_avg2d, METH_O, NULL},
     {"_adaptive_avg_pool3d.default", py_adaptive_avg3d, METH_O, NULL},

@@ -214,7 +214,7 @@ class Seams:
         _without("the layer of function transforms"), asked_by="autograd.functional", set_by="surface.loading",
         promise="second derivatives of a scalar function, for each pair of inputs",
     )
-    run_compiled: Callable[[list, list, bool, bool, list | None, bool, dict | None], dict | None] = seam(
+    run_compiled: Callable[[list, list, bool, bool, list | None, bool, dict | None], list | None] = seam(
         _nothing, asked_by="autograd.engine", set_by="backward.compiled",
         promise="what `run_graph` gives, by a compiled graph; None where the engine is to run",
         otherwise="the engine runs",

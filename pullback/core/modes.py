@@ -121,6 +121,21 @@ class Ambient(threading.local):
         self.mode = before & ~clear | set
         return before
 
+    def enter_backward(self, task: Any, recording: bool) -> tuple[int, int]:
+        """Make a backward the innermost of its thread, recording or not, with what users override passed by; gives the mode
+        and `function_disabled` before, for `leave_backward`."""
+        own = self.__dict__  # of this thread: looked up once
+        before = own["mode"], own["function_disabled"]
+        own["mode"] = before[0] & ~(GRAD | FUNCTION) | (GRAD if recording else 0)
+        own["function_disabled"] = 2
+        own["tasks"].append(task)
+        return before
+
+    def leave_backward(self, mode: int, function_disabled: int) -> None:
+        own = self.__dict__
+        own["tasks"].pop()
+        own["mode"], own["function_disabled"] = mode, function_disabled
+
     def restore(self, before: int) -> None:
         """Put a mode back that `change` or a read of `mode` gave."""
         self.mode = before

@@ -17,6 +17,26 @@ static void NAME(average_windows)(const T *x, T *y, i64 planes, const Axis *z, c
                 }
 }
 
+/* The transpose of `average_windows`: y is a gradient, x begins as zeros. Divided and added in the type itself, as kernels of planes do. */
+static void NAME(spread_over_windows)(const T *y, T *x, i64 planes, const Axis *z, const Axis *h, const Axis *w, i64 divisor) {
+    for (i64 p = 0; p < planes; p++, x += z->size * h->size * w->size)
+        for (i64 a = 0; a < z->out; a++)
+            for (i64 b = 0; b < h->out; b++)
+                for (i64 c = 0; c < w->out; c++) {
+                    const Window u = z->at[a], v = h->at[b], s = w->at[c];
+                    const T share = *y++ / (T)(divisor ? divisor : u.counted * v.counted * s.counted);
+                    for (i64 i = u.from; i < u.to; i++)
+                        for (i64 j = v.from; j < v.to; j++)
+                            for (i64 k = s.from; k < s.to; k++) x[(i * h->size + j) * w->size + k] += share;
+                }
+}
+
+/* Each gradient to its place in a plane of zeros, one after the other. */
+static void NAME(send_to_places)(const T *y, T *x, const i64 *places, i64 planes, i64 each, i64 plane, int apart) {
+    for (i64 p = 0; p < planes; p++, x += plane, y += each, places += each)
+        for (i64 k = 0; k < each; k++) x[places[k]] = apart ? y[k] : x[places[k]] + y[k];
+}
+
 /* The first of the largest, or the last NaN as PyTorch finds it: every NaN takes the place. */
 static void NAME(largest_in_windows)(const T *x, T *y, i64 *places, i64 planes, const Axis *z, const Axis *h, const Axis *w) {
     for (i64 p = 0; p < planes; p++, x += z->size * h->size * w->size)

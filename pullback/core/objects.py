@@ -97,10 +97,20 @@ if native_objects is not None:
     hang, keep, edge = native_objects.hang, native_objects.keep, native_objects.edge
 
 
-def native_delivery(validate, total, add, large: int):
-    """The engine's `deliver` in C, or None where the extension is absent. It calls `validate` and `total` as that does, and
-    `add(a, b, a)` on the arrays of sums below `large` elements."""
+def native_walk(*parts):
+    """The engine's walk in C, or None where the extension is absent. `parts` are what it calls, as the engine has them: `validate`,
+    the sum of two gradients, `add(a, b, a)` on the arrays of sums below so many elements, `accumulate`, `run_hooked`,
+    `run_late_hooks`, `run_tensor_hooks`."""
     if native_objects is None:
         return None
-    native_objects.setup_delivery(validate, total, add, large)
-    return native_objects.deliver
+    native_objects.setup_walk(*parts)
+    return native_objects.walk
+
+
+def no_starting(outputs, gradients, inputs) -> tuple[list, list, list] | None:
+    """Where a backward of plain tensors starts, as lists: edges of the outputs, their gradients, edges of the inputs; None where
+    there is more to say of one of them. Without the extension there always is."""
+    return None
+
+
+starting = no_starting if native_objects is None else native_objects.starting

@@ -56,8 +56,8 @@ def _gradients(outputs: list, inputs: list, cotangents: list, levels: list) -> l
     with graph_level(levels):
         got = run_graph(roots, seeds, True, True, wanted)
     return [
-        zeros_like(x.detach()) if got.get(edge) is None else raise_(got[edge], wraps, levels)
-        for x, (_, wraps), edge in zip(inputs, stripped, wanted, strict=True)
+        zeros_like(x.detach()) if g is None else raise_(g, wraps, levels)
+        for x, (_, wraps), g in zip(inputs, stripped, got, strict=True)
     ]
 
 

@@ -16,6 +16,14 @@ from pullback.backward.compiled import enable
 from pullback.core.node import edge_of
 
 
+@pytest.fixture(params=["chosen", "python"], autouse=True)
+def walked_by(request, monkeypatch):
+    """The walk in use (in C, where the extension is built), and the one written in Python."""
+    if request.param == "python":
+        monkeypatch.setattr(engine, "quick_walk", None)
+    return request.param
+
+
 @pytest.fixture
 def leaf():
     return torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -353,16 +361,8 @@ def test_a_gradient_that_is_a_part_of_a_larger_one_is_copied():
     assert first.grad.untyped_storage().nbytes() == 12 and second.grad.untyped_storage().nbytes() == 12
 
 
-@pytest.fixture(params=["chosen", "python"])
-def delivered_by(request, monkeypatch):
-    """The delivery in use (in C, where the extension is built), and the one written in Python."""
-    if request.param == "python":
-        monkeypatch.setattr(engine, "quick_deliver", engine.deliver)
-    return request.param
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64])
-def test_many_gradients_add_up_at_one_node(delivered_by, dtype):
+def test_many_gradients_add_up_at_one_node(dtype):
     x = torch.tensor([1.0, 2.0, 3.0], dtype=dtype, requires_grad=True)
     y = x * 2
     weights = torch.arange(5.0).to(dtype)
@@ -370,7 +370,7 @@ def test_many_gradients_add_up_at_one_node(delivered_by, dtype):
     assert x.grad.dtype is dtype and x.grad.tolist() == [20, 20, 20]
 
 
-def test_gradients_that_arrive_are_not_written_into(delivered_by):
+def test_gradients_that_arrive_are_not_written_into():
     x = torch.ones(3, requires_grad=True)
     seen = []
     parts = [x * 1 for _ in range(4)]
@@ -380,14 +380,14 @@ def test_gradients_that_arrive_are_not_written_into(delivered_by):
     assert sorted(g[0].item() for g in seen) == [0.0, 1.0, 2.0, 3.0] and x.grad.tolist() == [6.0, 6.0, 6.0]
 
 
-def test_sums_at_many_outputs_of_one_node(delivered_by):
+def test_sums_at_many_outputs_of_one_node():
     x = torch.arange(80.0, requires_grad=True)
     total = sum(part * i * n for i, part in enumerate(x.unbind(0)) for n in (1.0, 2.0, 3.0))
     total.backward()
     assert x.grad.tolist() == [6.0 * i for i in range(80)]
 
 
-def test_sums_of_broadcast_gradients_and_of_large_ones(delivered_by):
+def test_sums_of_broadcast_gradients_and_of_large_ones():
     b = torch.ones(1, requires_grad=True)
     n = 1 << 18
     sum((b * torch.full((4,), float(i))).sum() for i in range(4)).backward()
@@ -397,7 +397,7 @@ def test_sums_of_broadcast_gradients_and_of_large_ones(delivered_by):
     assert b.grad.tolist() == [24.0] and x.grad.shape == (n,) and (x.grad == 6).all().item()
 
 
-def test_sums_are_recorded_when_the_graph_is_wanted(delivered_by):
+def test_sums_are_recorded_when_the_graph_is_wanted():
     x = torch.tensor([2.0, 3.0], requires_grad=True)
     y = x * x
     (g,) = torch.autograd.grad((y + y * y + y * 3).sum(), x, create_graph=True)
@@ -405,7 +405,7 @@ def test_sums_are_recorded_when_the_graph_is_wanted(delivered_by):
     assert g.tolist() == [4 * 2.0**3 + 8 * 2.0, 4 * 3.0**3 + 8 * 3.0] and h.tolist() == [12 * 4.0 + 8, 12 * 9.0 + 8]
 
 
-def test_a_gradient_that_does_not_fit_says_so(delivered_by):
+def test_a_gradient_that_does_not_fit_says_so():
     class Wrong(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):

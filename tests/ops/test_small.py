@@ -171,6 +171,19 @@ MORE = {  # samples of which are all of another kind
             ("smooth_l1_loss", [(1.0,), (0.5,), (0.0,)]),
         )
     },
+    "index_put.default": [
+        (torch.arange(24, dtype=dtype).reshape(4, 3, 2), (mask, *rest), torch.full(shape, 3, dtype=dtype), adds)
+        for dtype in DTYPES
+        for adds in (False, True)
+        for mask, shape, rest in (
+            (torch.arange(24).reshape(4, 3, 2) % 5 > 1, (14,), ()),
+            (torch.arange(12).reshape(4, 3) % 3 > 0, (8, 2), ()),
+            (torch.tensor([True, False, True, False]), (2, 3, 2), (None,)),
+            (torch.tensor([True, False, True, False]), (1, 3, 2), ()),
+            (torch.zeros(4, dtype=torch.bool), (0, 3, 2), ()),
+            (torch.tensor([True, False, True]), (2, 3, 2), ()),
+        )
+    ],
     "pixel_unshuffle.default": [(torch.arange(96.0).reshape(2, 2, 4, 6), 2), (torch.arange(24.0).reshape(1, 4, 6), 2)],
 }
 
