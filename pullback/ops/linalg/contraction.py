@@ -6,6 +6,9 @@ which multiply elements). `matmul` and `linear` have no rules of their own: they
 
 from __future__ import annotations
 
+from math import prod
+
+from ...core import dtype as dtypes
 from ...core import modes
 from ...core.geometry import broadcast_shapes
 from ...core.layers import above
@@ -13,6 +16,7 @@ from ...core.tensor import NESTED, Tensor, wrap
 from ..eager.products import ProductCase
 from ..eager.straight import FunctionCase
 from ..elementwise.arithmetic import conj
+from ..elementwise.array_kernels import number
 from ..family.base import composite
 from ..family.contraction import CONTRACTION, added_product_flops, contraction, product, product_flops, rounded_product
 from ..system.calls import export_operator
@@ -31,21 +35,24 @@ def scaled(g: Tensor, factor):
 
 def coefficient(value, array):
     """`alpha` or `beta` as a number of the arrays' kind; integers drop fractions, as PyTorch's integer kernels do."""
-    kind = array.dtype.kind
-    if isinstance(value, complex) and kind != "c":
-        raise RuntimeError("value cannot be converted to type float without overflow")
-    return int(value) if kind in "iub" else value
+    value = real(value, array.dtype.kind == "c")
+    return int(value) if array.dtype.kind in "iub" else value
+
+
+def real(factor, is_complex: bool):
+    """A factor that shape rules let pass, without the imaginary part that is zero where numbers are real."""
+    return factor.real if isinstance(factor, complex) and not is_complex else factor
 
 
 def _combine(xp, addend, result, beta, alpha):
     """beta * addend + alpha * made, where a beta of zero means that the addend is not read."""
     beta, alpha = coefficient(beta, result), coefficient(alpha, result)
     if alpha != 1:
-        result = xp.multiply(result, xp.asarray(alpha, dtype=result.dtype))
+        result = xp.multiply(result, number(xp, alpha, result))
     if beta == 0:
         return result
     if beta != 1:
-        addend = xp.multiply(addend, xp.asarray(beta, dtype=result.dtype))
+        addend = xp.multiply(addend, number(xp, beta, result))
     return xp.add(result, addend)
 
 
@@ -87,16 +94,32 @@ def _vmap_added(rank: int):
     """The rule of the operators that compute beta * self + alpha * (left @ right)."""
 
     def rule(args, dims, size):
-        addend, left, right = (
-            _batched(a, d, r) for a, d, r in zip(args[:3], dims[:3], (rank, rank, rank), strict=True)
-        )
-        result = left.matmul(right)
-        result = result if args[4] == 1 else result * args[4]
-        if args[3] == 0:
-            return result, 0 if _has_batch(dims[1:3]) else None
-        return result + (addend if args[3] == 1 else addend * args[3]), 0
+        addend, left, right = (_batched(a, d, rank) for a, d in zip(args[:3], dims[:3], strict=True))
+        beta, alpha = args[3:]
+        if left.dtype in SEPARATELY_ROUNDED:
+            result = left.matmul(right)
+            result = result if alpha == 1 else result * real(alpha, left.dtype.is_complex)
+            if beta == 0:
+                return result, 0 if _has_batch(dims[1:3]) else None
+            return result + (addend if beta == 1 else addend * real(beta, left.dtype.is_complex)), 0
+        return _as_one_batch(addend, left, right, dims, size, {"beta": beta, "alpha": alpha}), 0
 
     return rule
+
+
+# What an element loses by a rounding between product, factor and sum is what the operator itself loses there.
+SEPARATELY_ROUNDED = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+
+
+def _as_one_batch(addend, left, right, dims, size: int, factors: dict):
+    """All examples by one `baddbmm`: it rounds narrow floats once, and drops fractions of factors of integers."""
+    left, right = (
+        t if d is not None else t.expand(size, *t.shape) for t, d in zip((left, right), dims[1:3], strict=True)
+    )
+    shape = (*left.shape[:-1], right.shape[-1])
+    count = prod(shape[:-2])
+    flat = [t.reshape(count, *t.shape[-2:]) for t in (addend.expand(shape), left, right)]
+    return baddbmm.function(*flat, **factors).reshape(shape)
 
 
 def _has_batch(dims) -> bool:

@@ -23,6 +23,8 @@ def lower_mm(b: Builder, x: Value, y: Value):
 def lower_addmm(b: Builder, bias: Value, x: Value, y: Value, beta, alpha):
     if not x.dtype.is_floating_point:
         return INTEGERS
+    if isinstance(alpha, complex) or isinstance(beta, complex):
+        return NotLowerable("a factor that is complex")
     if alpha == beta == 1:
         whole = b.biased_product(x, y, bias)
         if whole is not None:

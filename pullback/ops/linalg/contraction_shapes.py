@@ -10,7 +10,7 @@ from ...core.tensor import Tensor
 from ..shape import view_geometry
 from ..shape.views import _check_expand
 from ..system.operator import Operator, Spec
-from ..system.scalars import c_name
+from ..system.scalars import c_name, check_fits
 from ..system.schema import type_name
 
 
@@ -40,6 +40,13 @@ def bad_inplace(shape: tuple, result: tuple) -> str:
 def _numbers(name: str, dtype) -> None:
     if dtype.name == "bool":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+
+
+def check_factors(dtype, *factors) -> None:
+    """Refuse factors that numbers of a dtype cannot be: with an imaginary part, or too large."""
+    for factor in factors:
+        if factor.__class__ is not int or not 0 <= factor <= 127:  # which all hold
+            check_fits(factor, dtype)
 
 
 def check_expands(addend: Tensor, shape: tuple) -> None:
@@ -96,6 +103,7 @@ def addmm(self, mat1, mat2, beta, alpha) -> Spec:
     shape = (mat1._array.shape[0], mat2._array.shape[1])
     check_expands(self, shape)
     _numbers("addmm_impl_cpu_", self.dtype)
+    check_factors(self.dtype, beta, alpha)
     return Spec(shape, self.dtype)
 
 
@@ -132,6 +140,7 @@ def baddbmm(self, batch1, batch2, beta, alpha) -> Spec:
         names = f"input {c_name(self.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: {c_name(batch2.dtype)}"
         raise RuntimeError(f"Input dtypes must be the same, got: {names}")
     _numbers("baddbmm", self.dtype)
+    check_factors(self.dtype, beta, alpha)
     return Spec(shape, self.dtype)
 
 
@@ -141,6 +150,7 @@ def addbmm(self, batch1, batch2, beta, alpha) -> Spec:
     _check_addend_dtype(self, batch2)
     _check_factor_dtypes(batch1, batch2)
     _numbers("addmm_impl_cpu_", self.dtype)
+    check_factors(self.dtype, beta, alpha)
     return Spec((n, p), self.dtype)
 
 
@@ -152,6 +162,7 @@ def mv(self, vec) -> Spec:
 
 
 def addmv(self, mat, vec, beta, alpha) -> Spec:
+    check_factors(self.dtype, beta, alpha)
     return _mat_vec(mat, vec, self.ndim, self._array.shape[0] if self.ndim else 1, self.dtype)
 
 

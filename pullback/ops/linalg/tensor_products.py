@@ -19,8 +19,8 @@ from ..system.calls import front
 from ..system.general import write_out
 from ..system.operator import Spec, public
 from ..system.scalars import exact_out
-from .contraction import _batched, _combine, _count, scaled, unsafe_view
-from .contraction_shapes import check_expands, require_tensors
+from .contraction import SEPARATELY_ROUNDED, _batched, _combine, _count, real, scaled, unsafe_view
+from .contraction_shapes import check_expands, check_factors, require_tensors
 
 
 def _check_vector(function: str, name: str, t: Tensor) -> None:
@@ -47,6 +47,7 @@ def _addr_shape(self, vec1, vec2, beta, alpha) -> Spec:
     shape = (vec1._array.shape[0], vec2._array.shape[0])
     check_expands(self, shape)
     dtype = result_type(self, vec1, vec2)
+    check_factors(dtype, beta, alpha)
     if dtype.category <= 1:
         for name, value in (("beta", beta), ("alpha", alpha)):
             if isinstance(value, float):
@@ -55,9 +56,12 @@ def _addr_shape(self, vec1, vec2, beta, alpha) -> Spec:
 
 
 def _vmap_addr(args, dims, size):
+    if not all(t.dtype in SEPARATELY_ROUNDED for t in args[:3]):
+        return None  # one rounding, and factors of the kind of the numbers, are those of each call
     addend, x, y = _batched(args[0], dims[0], 2), _batched(args[1], dims[1], 1), _batched(args[2], dims[2], 1)
-    result = x.unsqueeze(-1) * y.unsqueeze(-2) * args[4]
-    return (result if args[3] == 0 else result + addend * args[3]), 0
+    beta, alpha = (real(f, result_type(*args[:3]).is_complex) for f in args[3:])
+    result = x.unsqueeze(-1) * y.unsqueeze(-2) * alpha
+    return (result if beta == 0 else result + addend * beta), 0
 
 
 addr = contraction(

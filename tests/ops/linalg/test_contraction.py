@@ -217,3 +217,48 @@ def test_batches_added_to_a_batch_are_the_sum_whichever_way_they_lie():
     assert type(found.grad_fn).__name__ == "BaddbmmBackward0" and found.is_contiguous()
     with pytest.raises(RuntimeError, match="Expected size for first two dimensions"):
         torch.baddbmm(y, a, b[:3])
+
+
+ADDED = {
+    "addmm": [(2, 4), (2, 3), (3, 4)],
+    "baddbmm": [(2, 2, 4), (2, 2, 3), (2, 3, 4)],
+    "addbmm": [(2, 4), (2, 2, 3), (2, 3, 4)],
+    "addmv": [(2,), (2, 3), (3,)],
+    "addr": [(2, 3), (2,), (3,)],
+}
+FACTORS = [(1.5, 1), (1, 1.5), (0.5, 0.5), (2.5 + 0j, 1), (3, -2), (0, 2.5), (0.0, 0.5)]
+KINDS = [torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.complex64]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("name", ADDED)
+def test_examples_of_a_batch_are_added_and_rounded_as_each_alone(name, dtype):
+    function, rows = getattr(torch, name), [[_make(s, dtype) for s in ADDED[name]] for _ in range(3)]
+    for beta, alpha in FACTORS:
+        call = lambda *t, beta=beta, alpha=alpha: function(*t, beta=beta, alpha=alpha)
+        if name == "addr" and dtype.category < 2 and (type(beta) is float or type(alpha) is float):
+            for form in (call, torch.func.vmap(call)):
+                with pytest.raises(RuntimeError, match="must not be a floating point number"):
+                    form(*(rows[0] if form is call else [t.unsqueeze(0) for t in rows[0]]))
+            continue
+        for batched in ((0,), (1,), (2,), (1, 2), (0, 1, 2)):
+            given = [torch.stack(t) if i in batched else t[0] for i, t in enumerate(zip(*rows, strict=True))]
+            got = torch.func.vmap(call, in_dims=tuple(0 if i in batched else None for i in range(3)))(*given)
+            wanted = torch.stack([call(*(r[i] if i in batched else rows[0][i] for i in range(3))) for r in rows])
+            assert got.dtype is wanted.dtype is dtype
+            exact = dtype not in (torch.float32, torch.complex64)
+            assert torch.equal(got, wanted) if exact else torch.allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_factors_that_numbers_cannot_be_are_refused_with_and_without_data(name):
+    given = [_make(s, torch.float32) for s in ADDED[name]]
+    with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+        getattr(torch, name)(*given, alpha=1j)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+        getattr(torch, name)(*[t.to("meta") for t in given], beta=1 + 1j)
+    for factor in (256, -256, 1e30):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
+            getattr(torch, name)(*[t.byte() for t in given], alpha=factor if name != "addr" else int(factor))
+    compiled = torch.compile(lambda *t: getattr(torch, name)(*t, alpha=2 + 0j))
+    assert torch.allclose(compiled(*given), getattr(torch, name)(*given, alpha=2))
