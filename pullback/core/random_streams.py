@@ -378,8 +378,9 @@ def fill_dropout(gen: Generator, out: np.ndarray, p: float) -> np.ndarray:
 
 def rrelu_noise(gen: Generator, x: np.ndarray, lower: float, upper: float) -> np.ndarray:
     """The slope for each element: uniform in [lower, upper) where x <= 0, and 1, without a draw, elsewhere."""
-    require("rrelu_with_noise_out_cpu", x.dtype, (F32, F64))
-    lower, upper = float(x.dtype.type(lower)), float(x.dtype.type(upper))
+    require("rrelu_with_noise_out_cpu", x.dtype, (F32, F64, BF16))
+    bound = F64.type if x.dtype == F64 else F32.type
+    lower, upper = float(bound(lower)), float(bound(upper))
     noise = np.ones(x.shape, x.dtype)
     drawn = x <= 0
     noise[drawn] = gen.doubles(int(drawn.sum())) * (upper - lower) + lower

@@ -19,7 +19,7 @@ MODULES = (
     "make.memory", "elementwise.arithmetic", "elementwise.division", "elementwise.exponential",
     "elementwise.power", "elementwise.trigonometric", "elementwise.comparison", "elementwise.selection",
     "elementwise.bitwise", "elementwise.rounding", "elementwise.complex_numbers", "elementwise.activations",
-    "elementwise.smooth_activations", "elementwise.activation_functions", "network.pointwise_losses",
+    "elementwise.smooth_activations", "elementwise.activation_functions", "elementwise.random_leak", "network.pointwise_losses",
     "network.loss_functions", "reduce.reductions", "reduce.scans", "reduce.sorting", "reduce.searching",
     "reduce.histograms", "reduce.statistics", "reduce.distances", "reduce.softmaxes", "network.normalization",
     "network.batch_normalization", "network.group_normalization", "network.batch_statistics",

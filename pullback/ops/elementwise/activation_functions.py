@@ -1,4 +1,4 @@
-"""Activation functions as `nn.functional` has them: `inplace=` on some, compositions, and the randomised leak.
+"""Activation functions as `nn.functional` has them: `inplace=` on some and compositions.
 
 In: tensors. Out: what the operators of `activations` and `smooth_activations` give. An in-place call changes its input
 and returns it.
@@ -6,33 +6,22 @@ and returns it.
 
 from __future__ import annotations
 
-import math
-
 from ...core import modes
-from ...core.device import device
 from ...core.modes import ambient
-from ...core.random import default_generator, generator_of
-from ...core.random_streams import rrelu_noise
 from ...core.tensor import PLAIN, Tensor
-from ..family.base import operator
-from ..family.pointwise import pointwise
 from ..system.calls import front
-from ..system.dispatch import dispatch
-from ..system.operator import NONDIFFERENTIABLE, Spec, export
+from ..system.operator import export
 from ..system.overrides import any_overridden, call_overridden
-from ..system.schema import wrong_type
 from .activations import (
     hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh,
     leaky_relu,
-    leaky_relu_backward,
     prelu,
     relu,
     threshold,
 )
-from .array_kernels import number
 from .exponential import sigmoid
 from .smooth_activations import SELU_ALPHA, SELU_SCALE, celu, elu, mish, silu
 from .trigonometric import tanh
@@ -185,84 +174,3 @@ def softsign(input: Tensor) -> Tensor:
 def tanhshrink(input: Tensor) -> Tensor:
     """`x - tanh(x)`."""
     return input - input.tanh()
-
-
-# ---- the randomised leak
-def _noise(xp, x, lower, upper, generator):
-    if xp.__name__ != "numpy":
-        from ...core.random_philox import sample_on_device
-
-        own = generator or generator_of(device("cuda", x.device.id))
-        return sample_on_device(xp, rrelu_noise, own, x, lower, upper)
-    return rrelu_noise(generator or default_generator, x, lower, upper)
-
-
-draw_slopes = operator(
-    "_rrelu_noise(Tensor self, Scalar lower, Scalar upper, Generator? generator=None) -> Tensor",
-    kernel=_noise,
-    meta=lambda self, lower, upper, generator: Spec(self.shape, self.dtype),
-    vjp=NONDIFFERENTIABLE,
-    function=False,
-    method=False,
-    tags=("nondeterministic_seeded",),
-)
-
-
-def _rrelu(xp, x, noise, lower, upper, training):
-    if training:
-        return x * noise
-    leaked = xp.where(x > 0, x, x * number(xp, (lower + upper) / 2, x))
-    return leaked if leaked.shape == noise.shape else xp.ascontiguousarray(xp.broadcast_arrays(leaked, noise)[0])
-
-
-def _rrelu_rule(g, self, noise, lower, upper, training):
-    return g * noise if training else leaky_relu_backward.function(g, self, (lower + upper) / 2, False)
-
-
-rrelu_with_noise = pointwise(
-    "rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-    "bool training=False) -> Tensor",
-    supports="real_float",
-    kernel_name="leaky_relu_cpu",
-    kernel=_rrelu,
-    function=False,
-    method=False,
-    inplace="hidden",
-    vjp={"self": _rrelu_rule},
-)
-
-
-def _leak(input: Tensor, lower: float, upper: float, training: bool, generator, inplace: bool) -> Tensor:
-    if not isinstance(input, Tensor):
-        raise wrong_type("rrelu", rrelu_with_noise.schema.arguments[0], input)
-    for name, bound in (("lower", lower), ("upper", upper)):
-        if not math.isfinite(bound):
-            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
-    if lower > upper:
-        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    drawn = bool(training) and lower != upper
-    if inplace and not drawn:  # the slope of the result tells the input's: nothing that is overwritten is needed
-        return leaky_relu.inplace_function(input, (lower + upper) / 2)
-    noise = dispatch(draw_slopes, (input.detach(), lower, upper, generator)) if drawn else input.detach()
-    run = rrelu_with_noise.inplace_function if inplace else rrelu_with_noise.function
-    return run(input, noise, lower, upper, drawn)
-
-
-@front("torch.rrelu")
-def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator=None) -> Tensor:
-    """A leak whose slope is drawn for each negative element in training, and is their mean otherwise."""
-    return _leak(input, lower, upper, training, generator, inplace=False)
-
-
-@front("torch.rrelu_", "nn.functional.rrelu_")
-def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator=None) -> Tensor:
-    """`rrelu` in place."""
-    return _leak(input, lower, upper, training, generator, inplace=True)
-
-
-@front("nn.functional.rrelu")
-def rrelu_function(
-    input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """`rrelu`, in place if asked."""
-    return _leak(input, lower, upper, training, None, inplace)

@@ -37,7 +37,6 @@ EXCLUDED: dict[str, str] = {
     "_linalg_slogdet": "which of two layouts a matrix is decomposed in is each library's own, and its factors with it",
     "silu_backward": "PyTorch's kernel forgets to conjugate",
     "hardsigmoid_backward": "PyTorch's kernel has a sixth of float32",
-    "rrelu_with_noise": "writes its noise",
 }  # fmt: skip
 UNDETERMINED: dict[str, str] = {
     **dict.fromkeys(

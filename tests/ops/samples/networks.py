@@ -31,6 +31,9 @@ def _losses(m: Make) -> dict:
         found[f"{n}_loss_backward"] = [
             call(real(2, 3) if r == 0 else real(), real(2, 3), real(2, 3), r, 0.7) for r in REDUCTIONS
         ]
+    found["rrelu_with_noise_backward"] = [
+        call(real(2, 3), real(2, 3), unit(2, 3), 0.1, 0.3, training, False) for training in (True, False)
+    ]
     return found | {
         bce: _pairs(m, unit, unit) + [call(unit(2, 3), unit(2, 3), unit(3))],
         f"{bce}_with_logits": _pairs(m, real, unit) + [call(real(2, 3), unit(2, 3), unit(3), unit(3)), call(real(2, 3), unit(2, 3), None, unit(3), 2)],

@@ -55,7 +55,7 @@ VARIANTS: dict[str, list[dict]] = {
     "clamp": [{"min": None}, {"max": None}], "clamp.Tensor": [{"min": None}, {"max": None}],
     "gelu": [{"approximate": "tanh"}], "gelu_backward": [{"approximate": "tanh"}],
     "elu_backward": [{"is_result": True}], "lerp.Scalar": [{"weight": 0.8}],
-    "rrelu_with_noise": [{"training": True}], "polygamma": [{"n": 0}, {"n": 2}], "logit": [{"eps": 0.2}, {"eps": 0.45}],
+    "_rrelu_leak": [{"training": True}], "polygamma": [{"n": 0}, {"n": 2}], "logit": [{"eps": 0.2}, {"eps": 0.45}],
     "_binary_cross_entropy_with_logits_slope": [{"weight": None}, {"pos_weight": None}],
     "nan_to_num": [{"nan": 1.0}], "isclose": [{"equal_nan": True}], "softplus": [{"beta": 2, "threshold": 1}],
     "hardtanh": [{"min_val": 0, "max_val": 1}], "celu": [{"alpha": 0.5}], "elu": [{"alpha": 0.5, "scale": 1.5}],
@@ -103,7 +103,7 @@ def _tensor(op: Operator, name: str, make: Make, shape: tuple):
         return make.unit(*shape)
     if op.name == "ldexp" and name == "other" and len(shape) == 1:  # exponents are integers here, fractions elsewhere
         return make.ints(4, *shape, low=-2)
-    if op.name == "rrelu_with_noise" and name == "noise":
+    if op.name == "_rrelu_leak" and name == "noise":
         return make.real(*shape, low=0.1, high=0.3)
     if op.name == "masked_fill" and name == "value":
         return make()
