@@ -7,18 +7,22 @@ Always: the determinant is differentiable at singular matrices too.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core import dtype as dtypes
 from ...core.modes import TRANSFORM, ambient, is_grad_enabled
 from ...core.tensor import META, Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
+from ..system.dispatch import dispatch
 from ..system.operator import exports
 from ..system.return_types import pack_results
 from . import checks
 from . import function_kernels as kernels
-from .algebra import cat, diagonal, diagonal_matrix, spec, stacked, where
+from .algebra import diagonal, diagonal_matrix, eye_like, mH, spec, stacked, where
 from .solve import adjoint_solve
 from .spectral import linalg_svd_helper
+from .spectral_kernels import svd
 
 
 def _check_det(A: Tensor) -> None:
@@ -44,11 +48,15 @@ def _det_vjp(gs: tuple, result: Tensor, A: Tensor, LU: Tensor, pivots: Tensor) -
         nudge = diagonal_matrix(where(pivot == 0, pivot * 0 + eps, pivot * 0))
         det = result if _holds((pivot != 0).all()) else (diagonal(LU + nudge).prod(-1) * _parity(pivots)).to(A.dtype)
         return scaled_inverse(g * conj(det), A, LU + nudge, pivots)
-    singular = result.abs() < 100 * eps
+    # The inverse is of other factors than the determinant: what they disagree in is as small as the last pivot.
+    size = diagonal(LU.detach()).abs()
+    singular = size.amin(-1) <= eps**0.5 * size.amax(-1) if A.shape[-1] else result != result
     if _holds(~singular.any()):
         return scaled_inverse(g * conj(result), A, LU, pivots)
-    smooth = scaled_inverse(g * conj(result), A, LU, pivots)
-    return where(singular.unsqueeze(-1).unsqueeze(-1), _adjugate(g, A), smooth)
+    # What is not taken must have derivatives too: where it has none, no mask would hide them.
+    singular = singular.unsqueeze(-1).unsqueeze(-1)
+    smooth = scaled_inverse(g * conj(result), where(singular, eye_like(A), A), LU, pivots)
+    return where(singular, det_slope(A) * g.unsqueeze(-1).unsqueeze(-1), smooth)
 
 
 def _holds(truth: Tensor) -> bool:
@@ -63,19 +71,73 @@ def _parity(pivots: Tensor) -> Tensor:
     return 1 - 2 * (swaps % 2)
 
 
-def _adjugate(g: Tensor, a: Tensor) -> Tensor:
-    """g times the adjoint of the adjugate, from the SVD: it needs no inverse."""
+def _det_slope_kernel(xp: Any, a: Any) -> Any:
+    """The conjugate of the cofactors, from the SVD: it needs no inverse. What is not finite has none that is."""
+    finite = xp.isfinite(a).all((-2, -1), keepdims=True)
+    u, s, vh = svd(xp, xp.where(finite, a, 0).astype(a.dtype), False, True)
+    if not a.size:
+        return xp.zeros(a.shape, a.dtype)
+    unit = xp.conj(kernels.det(xp, u)[0] * kernels.det(xp, vh)[0])
+    one = xp.ones_like(s[..., :1])
+    ahead = xp.concatenate([one, s[..., :-1]], -1).cumprod(-1)
+    behind = xp.concatenate([one, s[..., :0:-1]], -1).cumprod(-1)[..., ::-1]
+    slope = (u * (ahead * behind * unit[..., None])[..., None, :]) @ vh
+    return xp.where(finite, slope, xp.nan).astype(a.dtype)
+
+
+def _det_curve(a: Tensor, t: Tensor) -> Tensor:
+    """The derivative of `det_slope` along T: symmetric in T and what it is multiplied by, so that it is its vjp as well.
+
+    Between singular vectors it is made of the minors of a diagonal matrix, products of all singular values but two.
+    """
+    if not a.shape[-1]:
+        return a * 0
     u, s, vh = linalg_svd_helper(a)
-    alpha = conj(det(u) * det(vh)) * g
-    return (u * (_products_of_others(s) * alpha.unsqueeze(-1)).unsqueeze(-2)) @ vh
+    unit = conj(det(u) * det(vh)).unsqueeze(-1).unsqueeze(-1)
+    t = mH(u) @ t @ mH(vh)
+    minors = _products_of_all_but_two(s).to(a.dtype)
+    along = (minors * conj(diagonal(t)).unsqueeze(-2)).sum(-1)
+    return unit * (u @ (diagonal_matrix(along) - minors * conj(t.mT)) @ vh)
 
 
-def _products_of_others(s: Tensor) -> Tensor:
-    """For each singular value the product of all others: cumulative products from both ends."""
-    one = s[..., :1] * 0 + 1
-    ahead = cat([one, s[..., :-1]], -1).cumprod(-1)
-    behind = cat([one, s.flip(-1)[..., :-1]], -1).cumprod(-1).flip(-1)
-    return ahead * behind
+def _products_of_all_but_two(s: Tensor) -> Tensor:
+    """For each pair of singular values the product of all others; zero for a value and itself.
+
+    The two least are never divided by; where another one is zero, so are they.
+    """
+    n = s.shape[-1]
+    place = exports["torch"]["arange"](n, device=s.device)
+    last, before = place == n - 1, place == n - 2
+    least = last | before
+    inverse = where(s == 0, 0, 1 / where((s == 0) | least, 1, s))
+    inverse = where(least, 1, inverse)
+    final, second = (where(at, s, 0).sum(-1, keepdim=True) for at in (last, before))
+    others = where(last, second, where(before, final, final * second))  # of the two least, without the value itself
+    later = place.unsqueeze(-1) < place
+    others = where(later, others.unsqueeze(-2), others.unsqueeze(-1))
+    others = where(least.unsqueeze(-1) & least, 1, others)
+    product = where(least, 1, s).prod(-1, keepdim=True).unsqueeze(-1)
+    pairs = product * inverse.unsqueeze(-1) * inverse.unsqueeze(-2) * others
+    return where(place.unsqueeze(-1) == place, 0, pairs)
+
+
+det_slope_helper = operator(
+    "_det_slope(Tensor A) -> Tensor",
+    check=_check_det,
+    kernel=_det_slope_kernel,
+    meta=lambda A: spec(A, A.shape),
+    jvp={"A": lambda t, A: _det_curve(A, t)},
+    vjp=lambda g, A: _det_curve(A, g),
+    vmap=stacked({0: 2})(lambda: det_slope_helper),
+    function=False,
+    method=False,
+    cost="compute",
+)
+
+
+def det_slope(a: Tensor) -> Tensor:
+    """The gradient of the determinant, at singular matrices too."""
+    return dispatch(det_slope_helper, (a,))
 
 
 det_helper = operator(

@@ -42,7 +42,7 @@ def _solvers(m: Make) -> dict:
         "linalg_solve_triangular": [call(tri(), m(3, 2), upper=False), call(tri().mT, m(3, 2), upper=True), call(tri(), m(2, 3), upper=False, left=False), call(tri(), m(3, 2), upper=False, unitriangular=True), call(m.square(2, 3).tril(), m(3, 2), upper=False)],
         "triangular_solve": [call(m(3, 2), tri().mT), call(m(3, 2), tri(), False, True)],
         **{n: [call(m.square(3), m(3, 2)), call(m.square(3), m(2, 3), left=False), call(m.square(2, 3), m(2, 3))] for n in ("_linalg_solve_ex", "linalg_solve_ex", "linalg_solve")},
-        **{n: [call(m.square(3)), call(m.square(2, 3))] for n in ("linalg_inv_ex", "linalg_inv", "inverse", "linalg_det", "det", "_linalg_det")},
+        **{n: [call(m.square(3)), call(m.square(2, 3))] for n in ("linalg_inv_ex", "linalg_inv", "inverse", "linalg_det", "det", "_linalg_det", "_det_slope")},
         **{n: [call(m.square(3)), call(m.square(2, 3))] for n in ("_linalg_slogdet", "linalg_slogdet", "slogdet", "linalg_matrix_exp", "matrix_exp")},
         "logdet": [call(m.definite(3))],
         "linalg_lstsq": [
