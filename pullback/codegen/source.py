@@ -91,7 +91,8 @@ def write(
     routines = list(dict.fromkeys(p.routine for p in printed if isinstance(p, (Started, Awaited))))
     functions, calls = _steps(printed, bad, routines)
     outputs = [b for b in outputs if b not in over.places]
-    numbers = COMPLEX if any(b.dtype.is_complex for sides in flow for side in sides for b in side) else ""
+    # Complex numbers may live between two steps of one loop alone, and in no buffer.
+    numbers = COMPLEX if any(name in f for f in functions for name in ("c64", "c128")) else ""
     sorts = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
     text = PRELUDE + numbers + sorts + "\n" + "\n".join(functions) + "\n"
     text += entry(calls, inputs, outputs, offsets, shared, over)

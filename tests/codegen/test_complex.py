@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 import pullback as torch
@@ -60,3 +62,14 @@ def test_views_that_come_out_share_memory() -> None:
 def test_rules_that_do_not_know_complex_numbers_are_not_asked() -> None:
     result = check(lambda x: (x * 2).prod().abs() + 1, numbers(5), whole=False)
     assert any("complex numbers" in reason for reason in result.reasons.values())
+
+
+def test_complex_numbers_that_are_in_no_buffer():
+    def radius(x, y):
+        return torch.complex(x, y).abs() + 1
+
+    x, y = torch.randn(7), torch.randn(7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a graph that does not compile runs operator by operator, and says so
+        found = torch.compile(radius)(x, y)
+    assert torch.allclose(found, radius(x, y))
