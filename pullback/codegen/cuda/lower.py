@@ -247,12 +247,12 @@ class CudaLowering(Lowering):
             raise Unlowerable(f"sorting rows of {source.shape[-1]}: they do not fit into the memory of a block")
         return sorting.sorted_places(target, source, descending, first)
 
-    def moments(self, x: Value, axes: Sequence[int]) -> tuple[Value, Value]:
+    def moments(self, x: Value, axes: Sequence[int], rooted: bool = False) -> tuple[Value, Value]:
         """In one pass where a row does not fit into registers: of differences from its first element, added up in float64."""
         length = math.prod(x.shape[k] for k in axes)
         along = any(x.strides[k] == 1 for k in axes)
         if self.wide(x.dtype) is not dtypes.float32 or length <= (KEPT * LARGEST if along else UNROLLED * WARP):
-            return super().moments(x, axes)
+            return super().moments(x, axes, rooted)
         o, wide = self.o, dtypes.float64
         shape = [1 if k in axes else n for k, n in enumerate(x.shape)]
         first = x.window(shape, x.strides)
@@ -260,9 +260,8 @@ class CudaLowering(Lowering):
         total = self.reduce("sum", [x, first], apart, axes, wide)
         squares = self.reduce("sum", [x, first], lambda e, f: apart(e, f) * apart(e, f), axes, wide)
         mean = self.pointwise(lambda f, t: f.astype(wide.numpy) + t / float(length), first, total, dtype=dtypes.float32)
-        around = self.pointwise(
-            lambda t, s: o.maximum(s - t * t / float(length), 0.0), total, squares, dtype=dtypes.float32
-        )
+        kept = wide if rooted else dtypes.float32
+        around = self.pointwise(lambda t, s: o.maximum(s - t * t / float(length), 0.0), total, squares, dtype=kept)
         return mean, around
 
     def _reduce(self, step: Compute, results: int) -> None:

@@ -35,6 +35,14 @@ def number(xp, value, like):
         return xp.asarray(value).astype(like.dtype)
 
 
+_SMALLEST, _LARGEST = 2.0**-100, 2.0**126  # what sums of squares in float32 may be, to have all their digits
+
+
+def outgrown(xp, squares) -> bool:
+    """Whether sums of squares in float32 have left its range where a root of them need not: they are worth float64."""
+    return squares.dtype == xp.float32 and bool(((squares < _SMALLEST) | (squares > _LARGEST)).any())
+
+
 def masked(xp, x, mask, value):
     """`x` with `value` (a number, or an array) where `mask` holds. All are of one shape, or `value` is a number."""
     value = value if hasattr(value, "dtype") else number(xp, value, x)

@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 
 from ...core.blas import scipy_linalg
+from ..elementwise.array_kernels import outgrown
 from .factor_kernels import lu_factor_ex
 from .lapack import is_complex, real_of
 
@@ -76,7 +77,10 @@ def norm_of_sizes(xp: Any, size: Array, order: float, axes: tuple[int, ...], kee
     """The norm from absolute values."""
     how = {"axis": axes, "keepdims": keepdim}
     if order == 2:
-        return xp.sqrt((size * size).sum(**how))
+        squares = xp.asarray((size * size).sum(**how))
+        if outgrown(xp, squares):
+            squares = xp.square(size, dtype=xp.float64).sum(**how)
+        return xp.sqrt(squares)
     if order == 1:
         return size.sum(**how)
     if order == 0:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+from ...core.dtype import float32, float64
 from ...core.geometry import wrap_dim, wrap_dims
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
@@ -56,12 +57,13 @@ def _vector_norm_kernel(xp: Any, a: Any, order: float, dim: Dims, keepdim: bool,
 
 
 def _lower_vector_norm(b: Any, x: Any, order: float, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-    d = b.wide(b.spec().dtype)
+    # Squares of float32 leave its range long before their root does.
+    d = float64 if order == 2 and x.dtype is float32 else b.wide(b.spec().dtype)
     axes = _norm_axes(dim, len(x.shape))
     if order not in (1, 2, inf) or not x.numel or dtype is not None or not axes:
         return NotLowerable("a norm of another order than 1, 2 and infinity, of nothing, or in another dtype")
     if order == 2:
-        result = b.pointwise(b.o.sqrt, b.reduce("sum", [x], lambda e: e * e, axes, d))
+        result = b.pointwise(b.o.sqrt, b.reduce("sum", [x], lambda e: b.o.cast(e, d) * b.o.cast(e, d), axes, d))
     else:
         result = b.reduce("sum" if order == 1 else "max", [x], abs, axes, d)
     return b.store(b.result(), result if keepdim else result.without(axes))

@@ -204,11 +204,20 @@ class Builder:
         dims, places = [*[step.dims[d] for d in kept], pieces], [*[step.strides[d] for d in kept], 0]
         self.emit(Compute(step.buffer, step.offset, dims, places, read, step.reduce, {len(kept)}))
 
-    def moments(self, x: Value, axes: Sequence[int]) -> tuple[Value, Value]:
-        """The mean, and the sum of squared differences from it, over some axes, which are kept."""
+    def moments(self, x: Value, axes: Sequence[int], rooted: bool = False) -> tuple[Value, Value]:
+        """The mean, and the sum of squared differences from it, over some axes, which are kept.
+
+        Squares of float32 leave its range long before their root does: `rooted` ones are added up in float64.
+        """
         d, n = self.wide(x.dtype), math.prod(x.shape[k] for k in axes)
         mean = self.pointwise(lambda s: s / float(n), self.reduce("sum", [x], lambda e: e, axes, d))
-        return mean, self.reduce("sum", [x, mean], lambda e, m: (e - m) * (e - m), axes, d)
+        wider = dtypes.float64 if rooted and d is dtypes.float32 else d
+
+        def square(e: Element, m: Element) -> Element:
+            apart = self.o.cast(e - m, wider)
+            return apart * apart
+
+        return mean, self.reduce("sum", [x, mean], square, axes, wider)
 
     def product(self, x: Value, y: Value, result: Tensor | None = None) -> Value:
         """`x @ y` of matrices of floats or batches of them, in the wide dtype, by BLAS.

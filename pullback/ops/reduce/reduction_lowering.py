@@ -45,7 +45,7 @@ def lower_var(b: Builder, x: Value, *_):
     divisor = math.prod(x.shape[k] for k in axes) - (1 if rest[0] is None else rest[0])
     if divisor <= 0:
         return NotLowerable("a variance of too few elements")
-    total = b.moments(x, axes)[1]
+    total = b.moments(x, axes, rooted=True)[1]
     root = b.op.name == "std"
     result = b.pointwise(lambda v: b.o.sqrt(v / float(divisor)) if root else v / float(divisor), total)
     return b.store(b.result(), result if keepdim else result.without(axes))
@@ -56,7 +56,7 @@ def lower_var_mean(b: Builder, x: Value, dim, correction, keepdim):
     divisor = math.prod(x.shape[k] for k in axes) - (1 if correction is None else correction)
     if divisor <= 0:
         return NotLowerable("a variance of too few elements")
-    mean, squares = b.moments(x, axes)
+    mean, squares = b.moments(x, axes, rooted=True)
     variance = b.pointwise(lambda s: s / float(divisor), squares)
     result = [v if keepdim else v.without(axes) for v in (variance, mean)]
     return tuple(b.store(b.result(k), v) for k, v in enumerate(result))

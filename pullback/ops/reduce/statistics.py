@@ -16,6 +16,7 @@ from ...core.promotion import to_float
 from ...core.tensor import Tensor
 from ..eager.rows import export_reduction
 from ..elementwise.arithmetic import conj
+from ..elementwise.array_kernels import outgrown
 from ..elementwise.complex_numbers import complex_
 from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
@@ -139,6 +140,15 @@ def var_kernel(xp, a, axis, keepdims, correction):
     return _variance(xp, a, axis, keepdims, correction)[0]
 
 
+def _deviation(xp, a, axis, keepdims, correction):
+    """(standard deviation, mean), the mean with its axes kept."""
+    variance, mean = _variance(xp, a, axis, keepdims, correction)
+    if outgrown(xp, variance):
+        wide = a.astype(xp.complex128 if a.dtype.kind == "c" else xp.float64)
+        variance = _variance(xp, wide, axis, keepdims, correction)[0]
+    return xp.sqrt(variance).astype(mean.real.dtype, copy=False), mean
+
+
 def _check_spread(name: str, refusal: str = "std and var"):
     def check(self, dim, correction, keepdim):
         if self.dtype.category < 2:
@@ -190,7 +200,7 @@ var = reduction(
 std = reduction(
     f"std.correction{_CORRECTED} -> Tensor",
     lower=lower_var,
-    kernel=lambda xp, a, axis, keepdims, correction: xp.sqrt(var_kernel(xp, a, axis, keepdims, correction)),
+    kernel=lambda xp, *args: _deviation(xp, *args)[0],
     check=_check_spread("std"),
     cast=False,
     result=lambda d: d.to_real(),
@@ -203,8 +213,7 @@ std = reduction(
 def _with_mean(root: bool):
     def kernel(xp, a, dim, correction, keepdim):
         axis = wrap_dims(dim if dim != () else None, a.ndim)
-        spread, mean = _variance(xp, wide(xp, a), axis, keepdim, correction)
-        spread = xp.sqrt(spread) if root else spread
+        spread, mean = (_deviation if root else _variance)(xp, wide(xp, a), axis, keepdim, correction)
         real = spread.dtype if a.dtype.kind == "c" else a.dtype
         return xp.asarray(spread, real), xp.asarray(mean, a.dtype).reshape(reduced_shape(a.shape, axis, keepdim))
 
