@@ -111,6 +111,12 @@ def check_addressable(shape: tuple, stride: tuple | None, itemsize: int) -> None
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}{with_strides}")
 
 
+def check_known(shape: tuple, itemsize: int) -> None:
+    """The same of a row-major result, before anything as long is made; symbols are looked at when they are numbers."""
+    if all(n.__class__ is int for n in shape):
+        check_addressable(shape, None, itemsize)
+
+
 def window(storage: Storage, dtype, shape: tuple, stride: tuple, offset: int):
     """The array that reads `storage` as `shape` with `stride` (in elements) from `offset`."""
     if storage.buffer is None:

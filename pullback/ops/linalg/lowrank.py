@@ -13,7 +13,8 @@ from typing import Any
 from ...core.dtype import finfo
 from ...core.modes import is_grad_enabled
 from ...core.node import requires_grad
-from ...core.tensor import Tensor
+from ...core.tensor import SPARSE, Tensor
+from ..make.factories import ones
 from ..system.calls import front
 from ..system.operator import exports
 from .algebra import cat, mH, mT
@@ -70,8 +71,15 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     if not A.dtype.is_floating_point:
         raise ValueError(f"expected input of real floating type, got {A.dtype}")
-    centered = A - A.mean(-2, True) if center else A
-    return svd_lowrank(centered, q, niter)
+    if not center:
+        return svd_lowrank(A, q, niter)
+    if A._keys & SPARSE:  # which stays so: the mean is taken off what is multiplied
+        if A.ndim != 2:
+            raise ValueError(
+                f"pca_lowrank input is expected to be 2-dimensional tensor where it is sparse, got {A.ndim} dimensions"
+            )
+        return svd_lowrank(A, q, niter, ones((1, rows), dtype=A.dtype, device=A.device) @ A / rows)
+    return svd_lowrank(A - A.mean(-2, True), q, niter)
 
 
 # ---- eigenvectors of symmetric matrices

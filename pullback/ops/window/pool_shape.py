@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.records import Record
+from ...core.storage import check_known
 from .kernels.geometry import pool_size
 from .words import entries, labelled, listed
 
@@ -142,6 +143,7 @@ def adaptive(function: str, shape: tuple, spatial: int, size: tuple) -> tuple:
         result = (*shape[:-spatial], *size)
         negative = next(s for s in size if s < 0)
         raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {listed(result)}")
+    check_known((*shape[:-spatial], *size), 8)
     for i in range(len(shape) - spatial - (function != "adaptive_avg_pool2d"), len(shape)):
         if i > 0 and shape[i] == 0:
             raise RuntimeError(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 
 from ...core.dtype import FLOAT
+from ...core.storage import check_known
 from ...core.symbolic import sym_int
 from ..family.base import composite, operator
 from ..family.formats import like_first
@@ -56,6 +57,7 @@ def _check_sizes(spatial: int, shape: tuple, size: tuple) -> None:
         )
     if any(n == 0 for n in shape[1:]):
         raise RuntimeError(f"Non-empty {spatial + 2}D data tensor expected but got a tensor with sizes {listed(shape)}")
+    check_known((*shape[:2], *size), 8)
 
 
 def _declare(name: str, method: str, spatial: int, aligns: bool, kernel_name: str, takes_bytes: bool) -> Operator:

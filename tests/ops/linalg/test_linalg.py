@@ -392,3 +392,17 @@ def test_the_gradient_of_a_trace_is_zero_beside_the_diagonal_whatever_it_is():
     x = torch.randn(2, 3, requires_grad=True)
     (slope,) = torch.autograd.grad(x.trace(), x, torch.tensor(float("inf")))
     assert slope.tolist() == [[float("inf"), 0, 0], [0, float("inf"), 0]]
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_principal_components_of_a_sparse_matrix_are_those_of_the_dense_one(layout):
+    dense = torch.rand(20, 10, dtype=torch.float64) * (torch.rand(20, 10) > 0.5)
+    parts = []
+    for matrix in (dense, dense.to_sparse(layout=getattr(torch, layout))):
+        torch.manual_seed(1)
+        u, s, v = torch.pca_lowrank(matrix, q=10)
+        parts.append((u * s) @ v.T)
+    torch.testing.assert_close(parts[1], dense - dense.mean(0))
+    torch.testing.assert_close(*parts)
+    with pytest.raises(ValueError, match="2-dimensional"):
+        torch.pca_lowrank(torch.ones(2, 3, 3).to_sparse(), q=2)

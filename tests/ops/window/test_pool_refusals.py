@@ -80,3 +80,11 @@ def test_adaptive_maxima_of_no_channels(spatial):
 def test_gradients_of_other_shapes(call, words):
     with pytest.raises(RuntimeError, match=words):
         call(torch.ones(1, 2, 3, 3, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("kind", ["avg", "max"])
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_adaptive_sizes_that_no_memory_has_are_refused_at_once(kind, spatial):
+    pool = getattr(torch.nn.functional, f"adaptive_{kind}_pool{spatial}d")
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        pool(torch.ones(1, 2, *[2] * spatial), 2**62 if spatial == 1 else (2**31,) * spatial)

@@ -148,3 +148,9 @@ def test_sizes_are_whole_numbers():
     for size in (4.0, (torch.tensor(4.0),)):
         with pytest.raises(TypeError, match="expected size to be one of int or"):
             torch.nn.functional.interpolate(x, size=size)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic", "area"])
+def test_sizes_that_no_memory_has_are_refused_at_once(mode):
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        torch.nn.functional.interpolate(torch.ones(1, 1, 2, 2), size=(2**31, 2**31), mode=mode)
