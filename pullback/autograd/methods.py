@@ -284,7 +284,7 @@ def set_data(self, value: Tensor) -> None:
     """Give this tensor the memory and shape of another, keeping its own place in the graph."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if self._keys & TRANSFORMED:
+    if (self._keys | value._keys) & TRANSFORMED:
         raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed: please use `copy_`")
     unlike = (value._keys ^ self._keys) & (SPARSE | META | DISPATCH_SUBCLASS)
     if unlike == DISPATCH_SUBCLASS and self._array.__class__ is not Geometry is not value._array.__class__:
@@ -332,10 +332,14 @@ def detach_(self) -> Tensor:
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
         )
     a = self._autograd
-    if a is not None and a.edge is None:  # a leaf: graphs that know it still run, and its gradient stays
-        a.requires_grad = False
-    else:
+    if self._keys & TRANSFORMED:  # its history is that of the value under it
+        if a is not None:
+            apart = self.detach()
+            self._autograd, self.wrapped = apart._autograd, apart.wrapped
+    elif a is None or a.edge is not None:
         self._autograd = None
+    elif a.requires_grad:  # a leaf: graphs that know it still run, and its gradient stays
+        a.requires_grad = False
     return self
 
 

@@ -33,6 +33,7 @@ def loop_rule(op: Operator, values: tuple, dims: tuple, size: int, before_each=N
     """The rule that always works: each example on its own, results stacked."""
     if loops.warn:
         _warn(op)
+    refuse_shared_writes(op, dims)
     results = []
     for i in range(size):
         if before_each is not None:
@@ -108,6 +109,18 @@ def unbatched_write(op: Operator) -> RuntimeError:
     )
     error.unbatched_write = True
     return error
+
+
+def refuse_shared_writes(op: Operator, dims: tuple) -> None:
+    """Each example would write what the others read, and leave in it what the last one wrote."""
+    for argument, dim in zip(op.schema.arguments, dims, strict=True):
+        if argument.writes and dim is None and any(d is not None for d in dims):
+            error = RuntimeError(
+                f"vmap: aten::{op.name} is not possible because it writes `{argument.name}`, which is not being vmapped over, and another "
+                "of its arguments is. Give each example its own by vmapping over it too, or call an operator that gives a new tensor."
+            )
+            error.unbatched_write = True
+            raise error
 
 
 # ---- random numbers

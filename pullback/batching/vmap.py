@@ -16,6 +16,7 @@ from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_unflatten
 from ..ops.shape.joining import cat
 from .batched import BatchLevel, make_batched, outside, unwrap
+from .made import remember
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: int | None = None):
@@ -43,6 +44,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
             return _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs)
         return _call(func, flat, spec, dims, size, out_dims, randomness, kwargs)
 
+    remember(batched, vmap, in_dims=in_dims, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)
     return batched
 
 
@@ -54,6 +56,7 @@ def chunk_vmap(func, in_dims=0, out_dims=0, randomness: str = "error", chunks: i
         size = process_inputs(in_dims, args, func)[0]
         return vmap(func, in_dims, out_dims, randomness, chunk_size=-(-size // chunks))(*args, **kwargs)
 
+    remember(batched, chunk_vmap, in_dims=in_dims, out_dims=out_dims, randomness=randomness, chunks=chunks)
     return batched
 
 

@@ -294,6 +294,8 @@ class Tensor(TensorMethods):
 
     # ---- memory
     def untyped_storage(self) -> UntypedStorage:
+        if self._keys & TRANSFORMED:
+            raise NotImplementedError("Cannot access storage of a tensor inside vmap: it stands for all examples")
         result = UntypedStorage.of(storage_of(self))
         if self._keys & (DISPATCH_SUBCLASS | FAKE) == DISPATCH_SUBCLASS and isinstance(self._array, Geometry):
             result.__dict__["of_wrapper"] = True
@@ -303,6 +305,8 @@ class Tensor(TensorMethods):
         if isinstance(self._array, Geometry):
             if self._keys & FAKE:
                 raise NoData(NO_DATA_POINTER)
+            if self._keys & TRANSFORMED:
+                raise RuntimeError("Cannot access data pointer of a tensor inside vmap: it stands for all examples")
             return 0
         return address_of(self._array) if self._array.size else 0
 

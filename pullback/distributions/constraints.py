@@ -13,6 +13,7 @@ from typing import Any
 from .. import Tensor, finfo, full, isclose, linalg
 from .. import cat as join
 from .. import stack as pile
+from ..batching.levels import strip
 from ..core import dtype as dtypes
 
 __all__ = [
@@ -22,6 +23,11 @@ __all__ = [
     "nonnegative_integer", "one_hot", "positive", "positive_semidefinite", "positive_definite", "positive_integer",
     "real", "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
+
+
+def everywhere(condition: Tensor) -> bool:
+    """Whether a condition holds for all elements and, where it is asked inside `vmap`, for all examples."""
+    return bool(strip(condition)[0].all())
 
 
 class Constraint:
@@ -367,19 +373,19 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     def check(self, value):
         is_square = super().check(value)
-        return isclose(value, value.mT, atol=1e-6).all(-2).all(-1) if is_square.all() else is_square
+        return isclose(value, value.mT, atol=1e-6).all(-2).all(-1) if everywhere(is_square) else is_square
 
 
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value):
         is_symmetric = super().check(value)
-        return linalg.eigvalsh(value).ge(0).all(-1) if is_symmetric.all() else is_symmetric
+        return linalg.eigvalsh(value).ge(0).all(-1) if everywhere(is_symmetric) else is_symmetric
 
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value):
         is_symmetric = super().check(value)
-        return linalg.cholesky_ex(value).info.eq(0) if is_symmetric.all() else is_symmetric
+        return linalg.cholesky_ex(value).info.eq(0) if everywhere(is_symmetric) else is_symmetric
 
 
 # ---- the public names

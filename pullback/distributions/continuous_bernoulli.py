@@ -38,7 +38,9 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         self._take_probs_or_logits(probs, logits)
         if probs is not None:
             # The clamping that follows would hide bad values from the usual check.
-            if validate_args is not None and not self.arg_constraints["probs"].check(self.probs).all():
+            if validate_args is not None and not constraints.everywhere(
+                self.arg_constraints["probs"].check(self.probs)
+            ):
                 raise ValueError("The parameter probs has invalid values")
             self.probs = clamp_probs(self.probs)
         self._lims = lims

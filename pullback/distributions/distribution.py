@@ -179,7 +179,7 @@ class Distribution:
             what = f"parameter {name} ({type(value).__name__} of shape {tuple(value.shape)})"
             if _is_asserted(constraint.check(value), f"Expected {what} of {type(self).__name__} to satisfy the constraint {constraint!r}"):  # fmt: skip
                 continue
-            if not constraint.check(value).all():
+            if not constraints.everywhere(constraint.check(value)):
                 raise ValueError(
                     f"Expected {what} of distribution {self!r} to satisfy the constraint {constraint!r}, "
                     f"but found invalid values:\n{value}"
@@ -202,7 +202,7 @@ class Distribution:
         words = f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r})"
         if _is_asserted(support.check(value), words):
             return
-        if not support.check(value).all():
+        if not constraints.everywhere(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

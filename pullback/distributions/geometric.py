@@ -37,7 +37,7 @@ class Geometric(ProbsOrLogits, Distribution):
         """Without any success the count would never end."""
         value = self.probs
         valid = value > 0
-        if not valid.all():
+        if not constraints.everywhere(valid):
             raise ValueError(
                 f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) "
                 f"of distribution {self!r} to be positive but found invalid values:\n{value.detach()[~valid]}"

@@ -82,7 +82,7 @@ class VonMises(Distribution):
             loc, kappa, r = self.loc.to(float64), self.concentration.to(float64), self._proposal_r
             x = loc.new_zeros(self._extended_shape(sample_shape))
             done = zeros_like(x) > 0
-            while not done.all():
+            while not constraints.everywhere(done):
                 u1, u2, u3 = rand((3,) + x.shape, dtype=x.dtype, device=x.device).unbind()
                 z = (math.pi * u1).cos()
                 f = (1 + r * z) / (r + z)

@@ -177,6 +177,6 @@ def _degrees(df: Tensor | float, matrix: Tensor) -> tuple[Size, Tensor]:
 
 def _mvdigamma(x: Tensor, p: int) -> Tensor:
     """The derivative of the logarithm of the multivariate gamma function."""
-    if not x.gt((p - 1) / 2).all():
+    if not constraints.everywhere(x.gt((p - 1) / 2)):
         raise AssertionError("Wrong domain for multivariate digamma function.")
     return (x.unsqueeze(-1) - arange(p, dtype=x.dtype, device=x.device) / 2).digamma().sum(-1)

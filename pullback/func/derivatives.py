@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from ..autograd.engine import run_graph
 from ..autograd.forward import DualLevel, dual, parts
 from ..batching.levels import graph_level, lower, raise_, strip
+from ..batching.made import remember
 from ..core import modes
 from ..core.layers import above
 from ..core.modes import ambient
@@ -76,6 +77,7 @@ def grad(func, argnums: Argnums = 0, has_aux: bool = False):
         return (result[0], result[1][1]) if has_aux else result[0]
 
     wrapper.differentiates = True  # type: ignore[attr-defined]
+    remember(wrapper, grad, argnums=argnums, has_aux=has_aux)
     return wrapper
 
 
@@ -103,6 +105,7 @@ def grad_and_value(func, argnums: Argnums = 0, has_aux: bool = False):
         return gradient, (value, map_aux(level.settle, aux)) if has_aux else value
 
     wrapper.differentiates = True  # type: ignore[attr-defined]
+    remember(wrapper, grad_and_value, argnums=argnums, has_aux=has_aux)
     return wrapper
 
 

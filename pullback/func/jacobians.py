@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ..batching.made import remember
 from ..batching.vmap import vmap
 from ..core import modes
 from ..core.layers import above
@@ -46,6 +47,7 @@ def jacrev(
         return (result, got[2]) if has_aux else result
 
     wrapper.differentiates = True  # type: ignore[attr-defined]
+    remember(wrapper, jacrev, argnums=argnums, has_aux=has_aux, chunk_size=chunk_size)
     return wrapper
 
 
@@ -109,6 +111,7 @@ def jacfwd(func, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str
         return (result, tree_map(lambda x: x[0], aux)) if has_aux else result
 
     wrapper.differentiates = True  # type: ignore[attr-defined]
+    remember(wrapper, jacfwd, argnums=argnums, has_aux=has_aux, randomness=randomness)
     return wrapper
 
 

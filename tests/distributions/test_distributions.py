@@ -355,3 +355,18 @@ def test_exponential_families_agree_with_their_closed_entropies():
 def test_importing_the_package_leaves_distributions_out():
     code = "import sys, pullback; assert not [m for m in sys.modules if 'distributions' in m]; pullback.distributions"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arguments_are_checked_for_all_examples_of_a_batch():
+    x = torch.rand(2, 3) + 0.1
+
+    def probability(p):
+        return Normal(p, p).log_prob(p) + Geometric(p / 2).entropy() + MultivariateNormal(p, torch.diag(p)).log_prob(p)
+
+    torch.testing.assert_close(torch.vmap(probability)(x), torch.stack([probability(p) for p in x]))
+    drawn = torch.vmap(lambda p: VonMises(p, p).sample(), randomness="different")(x)
+    assert drawn.shape == x.shape and drawn.unique().numel() == x.numel()
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        torch.vmap(lambda p: Normal(p, p).log_prob(p))(x - torch.tensor([[0.0], [9.0]]))
+    with pytest.raises(ValueError, match="to be within the support"):
+        torch.vmap(lambda p: Gamma(p, p).log_prob(p - 9))(x)

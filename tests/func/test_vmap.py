@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
+import pullback.nn.functional as F
 from pullback.func import chunk_vmap, vmap
 
 
@@ -190,3 +191,73 @@ def test_tensors_that_have_escaped_say_so():
     ):
         with pytest.raises(RuntimeError, match="your tensor may have escaped from inside a function being vmapped"):
             call(escaped[0])
+
+
+def written_statistics(x):
+    mean, variance = torch.zeros(3), torch.ones(3)
+    F.batch_norm(x, mean, variance, training=True)
+    return mean
+
+
+def test_statistics_that_examples_share_are_not_moved_by_each():
+    batch, mean, variance = torch.rand(2, 5, 3), torch.zeros(3), torch.ones(3)
+    for call in (
+        written_statistics,
+        lambda x: F.batch_norm(x, mean, variance, training=True),
+        lambda x: F.instance_norm(x[None].mT, mean, variance, use_input_stats=True),
+    ):
+        with pytest.raises(RuntimeError, match="running_mean or running_var, which will be updated in place, were not"):
+            torch.vmap(call)(batch)
+    assert mean.eq(0).all() and variance.eq(1).all()
+    own = torch.zeros(2, 3), torch.ones(2, 3)
+    torch.vmap(lambda x, m, v: F.batch_norm(x, m, v, training=True))(batch, *own)
+    assert torch.equal(own[0], torch.stack([written_statistics(x) for x in batch]))
+
+
+def test_the_same_input_for_all_examples_moves_statistics_once():
+    x, weights, mean, variance = torch.rand(5, 3), torch.rand(2, 3), torch.zeros(3), torch.ones(3)
+    out = torch.vmap(lambda w: F.batch_norm(x, mean, variance, w, training=True))(weights)
+    assert torch.equal(mean, written_statistics(x))
+    torch.testing.assert_close(out, torch.stack([F.batch_norm(x, None, None, w, training=True) for w in weights]))
+
+
+def test_an_argument_that_examples_share_is_written_by_none():
+    mean = torch.zeros(3)
+    with pytest.raises(RuntimeError, match="writes `running_mean`, which is not being vmapped over"):
+        torch.vmap(
+            lambda x: torch.ops.aten._native_batch_norm_legit(x, None, None, mean, torch.ones(3), True, 0.1, 1e-5)[0]
+        )(torch.rand(2, 5, 3))
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::add.out"):
+        torch.vmap(lambda x: torch.add(x, 1, out=mean))(torch.rand(2, 3))
+    assert mean.eq(0).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.zeros(3).set_(x),
+        lambda x: x.clone().set_(torch.zeros(3)),
+        lambda x: x.clone().resize_(2),
+        lambda x: setattr(torch.zeros(3), "data", x),
+        lambda x: x.clone().untyped_storage(),
+        lambda x: x.clone().data_ptr(),
+        lambda x: x.numpy(),
+    ],
+)
+def test_tensors_inside_have_no_memory_of_their_own(call):
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.vmap(call)(torch.ones(2, 3))
+
+
+def test_detach_in_place_reaches_the_value(x):
+    def f(a):
+        b = a * 1
+        b.detach_()
+        return (b * 2).sum() + a.sum()
+
+    ones = torch.ones_like(x)
+    assert torch.equal(torch.func.grad(lambda x: vmap(f)(x).sum())(x), ones)
+    assert torch.equal(vmap(torch.func.grad(f))(x), ones)
+    leaf = x.clone().requires_grad_()
+    assert torch.equal(torch.autograd.grad(vmap(f)(leaf).sum(), leaf)[0], ones)
+    vmap(lambda a: a.detach_())(torch.arange(4.0).view(2, 2))

@@ -19,6 +19,7 @@ import weakref
 from typing import Any
 
 from ...amp.autocast import autocast
+from ...batching.made import is_made
 from ...core import modes, tree
 from ...core.tensor import Tensor
 from ...graph import GraphModule
@@ -297,6 +298,8 @@ class Calls(Native):
                     operator.getitem, (self.load_attribute(args[0], "_modules"), own["_torchdynamo_calls"]), {}
                 )
                 return self.call(inner, args[1:], kwargs)
+            if is_made(function) and self.outside.source_of(function) is not None:
+                return self.call(self._made_again(function), args, kwargs)
             if own.get("_dynamo_marked_constant"):
                 result = self.concretely(function, args, kwargs)
                 return self.outside.constant(tree.tree_map_only(Tensor, self._apart, result))
@@ -314,6 +317,20 @@ class Calls(Native):
                 raise Break(f"it calls {module}.{function.__qualname__}")
             return self.native_call(function, args, kwargs)
         return self.entered(function, args, kwargs)
+
+    def _made_again(self, function: types.FunctionType):
+        """What a function transform made before the graph, made of what the function is and in sight of the machine."""
+        inner = self.load_attribute(function, "__wrapped__")
+        if is_made(inner):
+            inner = self._made_again(inner)
+        _, maker, options = function.__dict__["made_by"]
+        conditions, sources = self.outside.conditions, self.outside.sources
+        here = self.outside.source_of(function)
+        conditions.is_function(here, function)
+        how = conditions.variable(sources.get("attribute", here, "made_by"))
+        words = f"{function.__name__} is {maker.__name__}(..., {', '.join(f'{k}={v!r}' for k, v in options.items())})"
+        conditions.test(f"{how}[1:] == {conditions.constant((maker, options))}", words)
+        return self.call_now(maker, (inner,), dict(options))
 
     def _apart(self, t: Tensor) -> Tensor:
         """A tensor that is a constant of the graph from here on, though the program may know it by another way."""

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 from ...core.arrays import library
-from ...core.modes import ambient
+from ...core.modes import TRANSFORM, ambient
 from ...core.objects import make_tensor, make_view
 from ...core.tensor import FAKE, META, PLAIN, SPARSE, Tensor, wrap
 from ..eager.functions import bypassing
@@ -26,6 +26,7 @@ from ..system.dispatch import dispatch
 from ..system.operator import exports
 from ..system.overrides import call_overridden
 from . import index_kernels as kernels
+from .example_numbers import is_example_number, taken_apart
 from .index_operators import index as index_op
 from .index_operators import index_put
 
@@ -244,10 +245,22 @@ def _spread(found: list) -> list:
 def _getitem_otherwise(self, index):
     if overridden(self, index):
         return call_overridden(getitem, (self, index), {})
+    if ambient.mode & TRANSFORM and (apart := _by_example(self, index)) is not None:
+        numbers, rest = apart
+        out = dispatch(index_op, (self, numbers))
+        return out if rest is None else getitem(out, rest)
     out, indices = apply_index(self, index)
     if indices:
         return dispatch(index_op, (out, tuple(indices)))
     return dispatch(alias, (self,)) if out is self else out
+
+
+def _by_example(t: Tensor, index) -> tuple[tuple, tuple | None] | None:
+    """An index with integers that differ between the examples of a `vmap`, taken apart; None where there are none."""
+    parts = [_normal(p) for p in _as_tuple(index)]
+    if not any(map(is_example_number, parts)) or sum(map(_dims_of, parts)) > t.ndim:
+        return None
+    return taken_apart(t.ndim, parts, _dims_of)
 
 
 @raw("Tensor.__getitem__")
@@ -374,7 +387,13 @@ def setitem(self, index, value) -> None:
     if self._keys & SPARSE:
         raise TypeError("Cannot assign to a sparse tensor")
     given = _value(self, value)
-    out, indices = apply_index(self, index, writes=True)
+    if ambient.mode & TRANSFORM and (apart := _by_example(self, index)) is not None:
+        out, (indices, rest) = self, apart
+        if rest is not None:  # what the integers pick is no view: it is written, and put back
+            given = dispatch(index_op, (self, indices))
+            setitem(given, rest, value)
+    else:
+        out, indices = apply_index(self, index, writes=True)
     if indices:
         if not isinstance(given, Tensor):
             given = _number_tensor(out, given)

@@ -21,6 +21,7 @@ from ...core.tensor import (
     META,
     NESTED,
     SPARSE,
+    TRANSFORMED,
     Tensor,
     set_requires_grad,
     stride_of,
@@ -50,6 +51,11 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     if self.requires_grad and self.is_leaf and is_grad_enabled():
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     check_inference_write(self)
+    if (self._keys | (source._keys if isinstance(source, Tensor) else 0)) & TRANSFORMED:
+        raise RuntimeError(
+            "vmap: aten::set_ is not possible because a tensor that is being vmapped over stands for all examples, and has no memory of its "
+            "own to give or to lose. Please use out-of-place operators instead."
+        )
     if source is None and ambient.mode & DISPATCH:
         source = public("torch", "empty")(0, dtype=self.dtype, device=self.device)  # in the sight of what traces
     if source is None:
@@ -116,6 +122,11 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     check_inference_write(self)
     shape = sizes_from("resize_", sizes)
+    if self._keys & TRANSFORMED and shape != self._array.shape:
+        raise RuntimeError(
+            f"vmap: resize_ to {list(shape)} is not possible: a tensor that is being vmapped over stands for all examples, and has no memory "
+            "of its own to grow. Please use `reshape`, or a new tensor."
+        )
     if memory_format is devices.preserve_format:
         raise RuntimeError("Unsupported memory format Preserve")
     if memory_format is None and shape == self._array.shape:

@@ -113,6 +113,10 @@ def numpy(self, *, force: bool = False):
 
 def check_numpy(self: Tensor) -> None:
     """Refuse a tensor on whose memory no array can be."""
+    if self._keys & TRANSFORMED:
+        raise RuntimeError(
+            "Cannot access data pointer of a tensor inside vmap: it stands for all examples, and no array can be it"
+        )
     if is_grad_enabled() and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._keys & NESTED:

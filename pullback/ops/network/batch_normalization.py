@@ -115,11 +115,31 @@ def _batch_vjp(g, input, weight, running_mean, running_var, out1, out2, training
     return batch_norm_backward(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask)
 
 
+SHARED_STATISTICS = """\
+Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not batched.
+Please set `track_running_stats` to be False, or vmap over the running statistics too."""
+
+
 def _fold_channels(op, first: int):
     """The vmap rule without running statistics: batches of channels are more channels."""
 
+    def moved_once(args, dims, size):
+        """The same input for all examples moves statistics that are the same for all by one step."""
+        if dims[0] is not None or any(d is not None for d in dims[3:5]):
+            raise RuntimeError(SHARED_STATISTICS)
+        x, weight, bias, *statistics = args[:5]
+        op()(x, None, None, *statistics, *args[5:])
+        batch = (x.unsqueeze(0).expand(size, *x.shape), weight, bias, None, None, *args[5:])
+        return rule(batch, (0, *dims[1:]), size)
+
     def rule(args, dims, size):
         x, weight, bias = args[:3]
+        if (
+            first == 5
+            and args[5]
+            and any(s is not None and d is None for s, d in zip(args[3:5], dims[3:5], strict=True))
+        ):
+            return moved_once(args, dims, size)
         if dims[0] is None or any(d is not None for d in dims[3:]) or first == 5 and not args[3] is args[4] is None:
             return None
         if not args[first]:

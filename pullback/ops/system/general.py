@@ -80,7 +80,7 @@ def write_out(op: Operator, args: tuple, out):
     for o in outs:
         if not isinstance(o, Tensor):
             raise TypeError(f"{op.display}(): argument 'out' must be Tensor, not {type(o).__name__}")
-        if o._keys & TRANSFORMED:
+        if o._keys & TRANSFORMED or any(t._keys & TRANSFORMED for t in op.tensors(args)):
             raise RuntimeError(
                 f"Batching rule not implemented for aten::{op.name}.out; the fallback path doesn't work on out= or view ops."
             )
