@@ -163,8 +163,7 @@ class Library:
         return table_of(name).find(COMPOSITE_IMPLICIT) is not None
 
     def _qualified(self, op_name: str | Operator, api: str = "impl") -> str:
-        if isinstance(op_name, Operator):
-            return op_name.qualified_name
+        op_name = op_name.qualified_name if isinstance(op_name, Operator) else op_name
         if not isinstance(op_name, str):
             raise RuntimeError(
                 f"{api} should be passed either a name or an OpOverload object as the first argument, got {type(op_name)}"

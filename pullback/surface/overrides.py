@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 
+from ..core.modes import BELOW_AUTOGRAD, masked
 from ..core.tensor import Tensor
 from ..ops.system.operator import exports
 from ..ops.system.overrides import (
@@ -107,11 +108,9 @@ def wrap_torch_function(dispatcher):
     return inner
 
 
-def enable_reentrant_dispatch():
-    """Inside a mode's handler: let the mode see calls again."""
-    import contextlib
-
-    return contextlib.nullcontext()
+def enable_reentrant_dispatch() -> masked:
+    """Inside `__torch_dispatch__`: let calls be recorded for gradients again, which they are not below autograd."""
+    return masked(BELOW_AUTOGRAD)
 
 
 __all__ = [

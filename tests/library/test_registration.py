@@ -239,6 +239,8 @@ def test_impl_errors(lib):
         lib.impl("f", lambda x: x, "Foo")
     with pytest.raises(RuntimeError, match="either a name or an OpOverload object"):
         lib.impl(3, lambda x: x, "CPU")
+    with pytest.raises(RuntimeError, match=r"Explicitly provided namespace \(aten\) in operator name"):
+        lib.impl(torch.ops.aten.neg.default, lambda x: x, "CPU")
     with pytest.raises(RuntimeError, match=r"Explicitly provided namespace \(zz\) in operator name"):
         lib.impl("zz::f", lambda x: x, "CPU")
     with pytest.raises(NotImplementedError, match="BackendSelect"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import warnings
 
@@ -282,3 +283,32 @@ def test_a_mode_sees_the_calls_inside_where_it_is_on_again():
         result = scaled_product(x, y)
     assert result.item() == 13.0 and seen == ["scaled_product", "mul", "add"]
     assert not torch.overrides.has_torch_function((x,))
+
+
+class Holder(torch.Tensor):
+    """A wrapper of a tensor that may want a gradient of its own."""
+
+    @staticmethod
+    def __new__(cls, held):
+        result = torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype)
+        result.held = held
+        return result
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        with torch.overrides.enable_reentrant_dispatch() if cls.records else contextlib.nullcontext():
+            return cls(func(*[a.held if isinstance(a, cls) else a for a in args], **(kwargs or {})))
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_calls_below_a_dispatching_class_are_recorded_where_it_says_so(records):
+    class Recorded(Holder):
+        pass
+
+    Recorded.records = records
+    leaf = torch.ones(2, requires_grad=True)
+    out = Recorded(leaf) * 3
+    assert not out.requires_grad and out.held.requires_grad is records
+    if records:
+        out.held.sum().backward()
+        assert leaf.grad.tolist() == [3.0, 3.0]
