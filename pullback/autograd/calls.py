@@ -278,7 +278,11 @@ UNUSED = "One of the differentiated Tensors appears to not have been used in the
 def _plain_gradients(outputs, inputs, gradients, keep_graph: bool, create_graph: bool) -> tuple | None:
     """What `grad` gives for plain tensors, one by one or in lists; None where there is more to say of one, and nothing was done."""
     if gradients is None:
-        out = outputs if isinstance(outputs, Tensor) else outputs[0] if len(outputs) == 1 else None
+        several = outputs.__class__ in (
+            tuple,
+            list,
+        )  # and neither objects like tensors, which come later, nor iterators
+        out = outputs[0] if several and len(outputs) == 1 else outputs
         gradients = _plain_ones(out) if out.__class__ in PLAIN and not out._keys else None
         if gradients is None:
             return None
