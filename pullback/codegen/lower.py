@@ -27,8 +27,8 @@ from ..ops.family.pointwise import POINTWISE, pointwise_declaration, rounded_num
 from ..ops.family.view import VIEW, GeometryDeclaration
 from ..ops.lowering import NotLowerable, takes_complex
 from ..ops.lowering.builder import Builder
-from ..ops.lowering.elements import ELEMENTS, Element, Unlowerable, number
-from ..ops.lowering.expressions import cast
+from ..ops.lowering.elements import ELEMENTS, Element, Number, Unlowerable, number
+from ..ops.lowering.expressions import Expr, cast
 from ..ops.lowering.loops import Convolved, Value, span
 from ..ops.system.operator import Operator
 from ..runtime import network
@@ -40,6 +40,7 @@ SUPPORTED = frozenset(
         dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128,
     )
 )  # fmt: skip
+NUMBERS = {float: dtypes.float64, int: dtypes.int64}  # what numbers are that are known when the loops run
 _warned: set[Operator] = set()  # operators whose rule has failed, of which a warning has been given
 
 
@@ -90,6 +91,10 @@ class Lowering(Builder):
     def input(self, node: Node) -> Value | NotLowerable:
         """The value of a tensor that comes from outside: an argument, or the result of an operator that has no loops."""
         t: Any = node.meta.get("val")
+        if is_number(node):
+            result = Value(self.buffer(NUMBERS[t.symbolic_type], 1, "input"), (), ())
+            self.values[node] = result
+            return result
         refused = self.refuses(t)
         if refused is not None:
             return refused
@@ -178,6 +183,9 @@ class Lowering(Builder):
             given = self._given(a)
             if isinstance(a, Node) and isinstance(given, Value):
                 e = given.element(rank)
+                if is_number(a):
+                    values.append(_as_number(e, op, argument, is_operand, (compute, working)))
+                    continue
                 through = working if stays_wide(op, argument, len(given.shape)) else compute
                 values.append(Element(cast(cast(e, through), working) if is_operand else e))
             elif is_operand and a is not None:
@@ -205,6 +213,22 @@ class Lowering(Builder):
         if isinstance(result, list):
             return tuple([Value(source.buffer, *m[:3]) for m in result])
         return Value(source.buffer, *result[:3])
+
+
+def is_number(node: Node) -> bool:
+    """Whether a node is a number that each call brings along."""
+    return node.op == "placeholder" and getattr(node.meta.get("val"), "symbolic_type", None) in NUMBERS
+
+
+def _as_number(
+    e: Expr, op: Operator, argument, is_operand: bool, through: tuple[dtypes.dtype, dtypes.dtype]
+) -> Element:
+    """Such a number as an operand, or as a factor of one, rounded as a constant in its place would be."""
+    compute, working = through
+    if is_operand:
+        return Element(cast(cast(e, working if stays_wide(op, argument) else compute), working))
+    is_rounded = argument.name in pointwise_declaration(op).fitting and compute is not working
+    return Number(cast(cast(e, compute), e.dtype) if is_rounded else e)
 
 
 def _tensors(value) -> list[Tensor]:

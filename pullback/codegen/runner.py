@@ -24,19 +24,22 @@ def runner(native, general: Callable) -> Callable:
     (segment,) = native.segments
     names = {n: f"a{k}" for k, n in enumerate(native.placeholders)}
     scope: dict = {
-        "ambient": ambient, "general": general, "empty": np.empty, "wrap": wrap, "take": segment.rooms.take, "give": segment.rooms.give,
+        "ambient": ambient, "general": general, "empty": np.empty, "array": np.array, "wrap": wrap, "take": segment.rooms.take, "give": segment.rooms.give,
         "segment": segment,  # which lives as long as the function
         "call": segment.library.call if segment.library is not None else None, "threads": segment.threads or thread_count,
     }  # fmt: skip
     given = ", ".join(names[n] for n in native.placeholders)
     inputs = [names[n] for n in segment.given]
+    held = [f"array({a}, given{k})" if k in segment.numbers else f"{a}._array" for k, a in enumerate(inputs)]
     busy = [f"ambient.mode >= {LISTENING}"]
     for k, (a, v) in enumerate(zip(inputs, segment.source.inputs, strict=True)):
-        scope[f"given{k}"] = v.dtype
+        scope[f"given{k}"] = v.dtype.numpy if k in segment.numbers else v.dtype
+        if k in segment.numbers:
+            continue
         busy.append(f"{a}._keys or {a}.dtype is not given{k}")
     if segment.engine is not None:
         scope |= {"ready": segment.ready, "failed": segment.failed, "done": segment.engine.done}
-        busy.append(f"not ready({', '.join(f'{a}._array' for a in inputs)})")
+        busy.append(f"not ready({', '.join(held)})")
     lines = [f"def run({given}):", f"    if {' or '.join(busy)}:", f"        return general({given})"]
     for k, m in enumerate(segment.makers):
         scope[f"dtype{k}"], scope[f"kind{k}"] = m.dtype.numpy, m.dtype
@@ -44,7 +47,7 @@ def runner(native, general: Callable) -> Callable:
         lines.append(f"    o{k} = empty({m.shape}, dtype{k}){back}")
     if not segment.empty:
         outs = [f"o{k}" for k in range(len(segment.makers))]
-        arrays = [*[f"{a}._array" for a in inputs], *outs]
+        arrays = [*held, *outs]
         lines += [
             "    here = take()",
             f"    wrong = call(({''.join(f'{a}, ' for a in arrays)}), here[1], threads())",

@@ -28,7 +28,7 @@ from ..runtime.build import begin
 from ..runtime.cpu import Library
 from ..runtime.rooms import Rooms
 from .landing import buffers_of
-from .lower import Lowering
+from .lower import Lowering, is_number
 from .source import strict, write
 
 
@@ -124,6 +124,7 @@ class Segment:
         lowering = lowered or lower_nodes(self.inputs, nodes, self.lowering)
         values = lowering.values
         self.given = [n for n in self.inputs if isinstance(values[n], Value)]
+        self.numbers = {k: values[n].dtype for k, n in enumerate(self.given) if is_number(n)}
         self.results = [n for n in wanted if isinstance(values[n], Value)]
         self.others = [
             n for n in wanted if not isinstance(values[n], Value)
@@ -199,6 +200,8 @@ class Segment:
 
     def run(self, values: dict) -> None:
         tensors = [values[n] for n in self.given]
+        for k, d in self.numbers.items():
+            tensors[k] = wrap(np.array(tensors[k], d.numpy), d)
         if self.others or any(
             t._keys or t.dtype is not v.dtype for t, v in zip(tensors, self.source.inputs, strict=True)
         ) or not self.ready(*[t._array for t in tensors]):  # fmt: skip

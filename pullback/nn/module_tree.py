@@ -153,11 +153,9 @@ class ModuleTree:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Reset the gradients of all parameters."""
         for p in self.parameters():
-            if p.grad is None:
-                continue
-            if set_to_none:
+            if set_to_none:  # whatever there is: so a step that is captured does not depend on whether it is the first
                 p.grad = None
-            else:
+            elif p.grad is not None:
                 if p.grad.grad_fn is not None:
                     p.grad.detach_()
                 else:

@@ -274,10 +274,10 @@ class Optimizer:
 
     def _zero_grad(self, set_to_none: bool) -> None:
         for p in chain.from_iterable(g["params"] for g in self.param_groups):
-            if p.grad is None:
-                continue
-            if set_to_none:
+            if set_to_none:  # whatever there is: so a step that is captured does not depend on whether it is the first
                 p.grad = None
+                continue
+            if p.grad is None:
                 continue
             if p.grad.grad_fn is not None:
                 p.grad.detach_()

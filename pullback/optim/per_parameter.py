@@ -8,9 +8,11 @@ all of them, with the same numbers, and the flags are only checked; what can be 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from ..capture.ahead import Seen, done_ahead
 from ..core import modes
 from ..core.dtype import float32, float64
 from ..core.modes import ambient, process
@@ -23,7 +25,28 @@ full_like = public("torch", "full_like")
 make_tensor = public("torch", "tensor")
 view_as_real = public("torch", "view_as_real")
 
+PLAIN = (bool, int, float, str, type(None))
 _CAPTURABLE = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+
+
+def begun_ahead(seen: Seen, optimizer: PerParameter) -> None:
+    """`optimizer.begin()` for real, while a program that calls it is captured: so its first graph is that of all other steps.
+
+    A start may depend on plain numbers of a group, and not on tensors, which the program may change before.
+    """
+    state = vars(optimizer).get("state")
+    if type(state) is not defaultdict or not seen.is_unread(state):
+        return
+    for group in optimizer.param_groups:
+        numbers = {k: v for k, v in group.items() if type(v) in PLAIN}
+        for p in group["params"]:
+            g = seen.gradient(p)
+            if g is None or g.is_sparse or state.get(p) or group.get("differentiable"):
+                continue
+            try:
+                optimizer._begun(p, g, numbers)
+            except (KeyError, RuntimeError):  # it depends on what may change, or the program is told of an error
+                return
 
 
 class PerParameter(Optimizer):
@@ -60,10 +83,33 @@ class PerParameter(Optimizer):
                 loss = closure()
         if process.cuda_captures:
             self._check_capture()
+        if ambient.mode & modes.CAPTURE:
+            self.begin()
         for group in self.param_groups:
             for p in self.update_together([p for p in group["params"] if p.grad is not None], group):
                 self._update(p, p.grad, group)
         return loss
+
+    @done_ahead(begun_ahead)
+    def begin(self) -> None:
+        """Make the state that the first step makes, for all parameters at once."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and not self.state.get(p):
+                    self._begun(p, p.grad, group)
+
+    def _begun(self, p: Tensor, g: Tensor, group: dict) -> dict[str, Any]:
+        """The state of a parameter that has none, made and kept."""
+        if self.refuses_sparse and g.is_sparse:
+            raise RuntimeError(self.refuses_sparse)
+        if group.get("fused"):
+            check_fused(p)
+        state = self.start(p, group)
+        if self.replayable and group.get("capturable") and "step" in state:
+            state["step"] = state["step"].to(p.device)
+        if state:
+            self.state[p] = state
+        return state
 
     def update_together(self, params: list[Tensor], group: dict) -> list[Tensor]:
         """Update those parameters that one kernel can take together; the others are given back."""
@@ -84,15 +130,7 @@ class PerParameter(Optimizer):
     def _update(self, p: Tensor, g: Tensor, group: dict) -> None:
         if self.refuses_sparse and g.is_sparse:
             raise RuntimeError(self.refuses_sparse)
-        state = self.state.get(p)
-        if not state:
-            if group.get("fused"):
-                check_fused(p)
-            state = self.start(p, group)
-            if self.replayable and group.get("capturable") and "step" in state:
-                state["step"] = state["step"].to(p.device)
-            if state:
-                self.state[p] = state
+        state = self.state.get(p) or self._begun(p, g, group)
         if group.get("capturable"):
             check_capturable(p)
         if group.get("maximize"):

@@ -26,9 +26,11 @@ from ...graph import GraphModule
 from ...nn.lazy import LazyModuleMixin
 from ...nn.module import Module
 from ...nn.parameter import Parameter
+from ..ahead import AHEAD
 from ..front.config import config
 from ..front.effects import effect_of
 from . import comptime, custom_functions, modules
+from .begun import work_ahead
 from .builtin_calls import GROWING, HANDLED, MUTATING, PURE, PURE_MODULES, PURE_TYPES
 from .journal import ALL, Effect
 from .lookups import ABSENT, class_attribute
@@ -284,6 +286,8 @@ class Calls(Native):
     def _function(self, function: types.FunctionType, args: tuple, kwargs: dict):
         own = function.__dict__
         if own:
+            if AHEAD in own:
+                work_ahead(self, own[AHEAD], args)
             if own.get("_torchdynamo_disable"):
                 why = own.get("_torchdynamo_disable_msg")
                 raise Break(

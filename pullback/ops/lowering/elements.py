@@ -111,6 +111,12 @@ class Element:
         return getattr(ELEMENTS, ufunc.__name__)(*inputs, out=out[0] if out else None)
 
 
+class Number(Element):
+    """A number that is known when the loops run: like one of Python's it takes the dtype of what it meets, and is exact until then."""
+
+    __slots__ = ()
+
+
 def _binary(name: str, swapped: bool = False):
     def method(self, other):
         return getattr(ELEMENTS, name)(*((other, self) if swapped else (self, other)))
@@ -190,7 +196,7 @@ class Elements:
         def function(*args, out=None, where=None):
             if where is not None:
                 raise Unlowerable("where=")
-            return _put(_apply(name, *_meet(args)), out)
+            return _put(_apply(name, *_meet(args)), out, _kind(args))
 
         setattr(self, name, function)
         return function
@@ -300,18 +306,22 @@ def number(value, d: dtype) -> Expr:
 
 def _meet(args: tuple, default: dtype | None = None) -> list[Expr]:
     """Operands as expressions of one dtype; Python numbers take the dtype of the others, floats make integers floats."""
-    given = [a.expr.dtype for a in args if isinstance(a, Element)] or ([default] if default else [])
+    given = [a.expr.dtype for a in args if isinstance(a, Element) and not isinstance(a, Number)]
+    given = given or ([default] if default else [])
+    floats = any(isinstance(a, float) or isinstance(a, Number) and a.expr.dtype is dtypes.float64 for a in args)
     if not given:
-        given = [dtypes.float64 if any(isinstance(a, float) for a in args) else dtypes.int64]
+        given = [dtypes.float64 if floats else dtypes.int64]
     common = given[0]
     for d in given[1:]:
         if d is not common:
             common = by_numpy[np.result_type(common.numpy, d.numpy)]
     if any(isinstance(a, complex) for a in args) and not common.is_complex:
         common = dtypes.complex64 if common is dtypes.float32 else dtypes.complex128
-    elif common.category < dtypes.FLOAT and any(isinstance(a, float) for a in args):
+    elif common.category < dtypes.FLOAT and floats:
         common = dtypes.float64
-    elif common is dtypes.bool and any(isinstance(a, int) and not isinstance(a, bool) for a in args):
+    elif common is dtypes.bool and any(
+        isinstance(a, Number) or isinstance(a, int) and not isinstance(a, bool) for a in args
+    ):
         common = dtypes.int64
     return [cast(a.expr, common) if isinstance(a, Element) else number(a, common) for a in args]
 
@@ -321,9 +331,14 @@ def _truth(condition) -> Expr:
     return e if e.dtype is dtypes.bool else make("not_equal", dtypes.bool, e, cast(const(0, dtypes.int64), e.dtype))
 
 
-def _put(result: Expr, out: Element | None) -> Element:
+def _kind(args: tuple) -> type[Element]:
+    """What is computed of numbers alone is a number."""
+    return Element if any(isinstance(a, Element) and not isinstance(a, Number) for a in args) else Number
+
+
+def _put(result: Expr, out: Element | None, kind: type[Element] = Element) -> Element:
     if out is None:
-        return Element(result)
+        return kind(result)
     out.expr = cast(result, out.expr.dtype)
     return out
 
