@@ -3,6 +3,8 @@
 In: which results of a graph are new values of which inputs (`landings`, read off what the joint graph says of itself). Out: an order of
 steps in which each is computed as early as it can be (`sooner`), and those results for which that is sound (`landed`).
 
+Where a graph has several stages, the last one alone writes over inputs (`stages`).
+
 What always holds: an old value has been read for the last time when it is written over, by this kernel at the latest and there element by
 element; and nothing is written over before it is sure that the call will not be made again, operator by operator: each index that may be
 out of bounds has been looked at before (`bounds`).

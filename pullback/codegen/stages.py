@@ -58,8 +58,30 @@ def stages_of(
         else:
             inside = set(members)
             wanted = [n for n in members if any(u not in inside and not waits_not(u, n) for u in n.users)]
-            stages.append(kind(members, wanted))
+            is_last = number == max(level.values())
+            stages.append(kind(members, wanted, None, _in_last(landing, inside) if landing and is_last else None))
     return stages, reasons
+
+
+def _in_last(landing: dict[Node, Node], last: set[Node]) -> dict[Node, Node]:
+    """The new values that the last stage may write over old ones: after it nothing can fail. What stages before it have read of
+    an old value is read; but a view that they made of one would change."""
+    return {
+        new: old for new, old in landing.items() if new in last and not any(_shows(u, old, last) for u in old.users)
+    }
+
+
+def _shows(user: Node, old: Node, last: set[Node]) -> bool:
+    """Whether a node of an earlier stage may give the memory of an old value, or goes on reading it."""
+    if user in last:
+        return False
+    op = user.target
+    if not isinstance(op, Operator) or op.namespace != "aten" or op.is_view or getattr(op, "begins", False):
+        return True
+    values = user.meta.get("val")
+    memory = old.meta["val"]._memory
+    found = values if isinstance(values, (tuple, list)) else (values,)
+    return any(isinstance(t, Tensor) and (memory is None or t._memory is memory) for t in found)
 
 
 def segment_kind(graph: Graph) -> type[Segment]:
