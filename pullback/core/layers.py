@@ -149,6 +149,10 @@ class Seams:
         _not_for("named"), asked_by="ops.system.dispatch", set_by="ops.layout.named",
         promise="the operator run as without names, then the names of its results",
     )
+    named_out: Callable[[Tensor, Tensor], None] = seam(
+        _nothing, asked_by="ops.system.general", set_by="ops.layout.named",
+        promise="the names of a result given to the `out` tensor that is to hold it, which has these or none",
+    )
     named_write: Callable[[Operator, Tensor, tuple], None] = seam(
         _nothing, asked_by="ops.system.inplace", set_by="ops.layout.named",
         promise="the names of a tensor that was written",

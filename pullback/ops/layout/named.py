@@ -206,6 +206,17 @@ def named_write(op: Operator, target: Tensor, args: tuple) -> None:
         set_names(target, unify(names_of(target), follow(op.inplace_of, args)))
 
 
+def named_out(out: Tensor, result: Tensor) -> None:
+    """Before a result is put into `out`: it has the names of the result, or takes them on."""
+    names = names_of(result)
+    if out._keys & NAMED and names_of(out) != names:
+        raise RuntimeError(
+            f"Name mismatch: the tensor given as out= has the names {_shown(names_of(out))}, and the result {_shown(names)}. "
+            "Rename one of them to write it there."
+        )
+    set_names(out, names)
+
+
 def positions(args: tuple, kwargs: dict | None = None) -> tuple | None:
     """Arguments with positions in the place of names, where the first is a named tensor; None where there is no name."""
     t = args[0] if args else None
@@ -343,3 +354,4 @@ extend(Tensor, __name__, names=property(names_of, _assign))
 above.named_layer = named_layer
 above.positions = positions
 above.named_write = named_write
+above.named_out = named_out

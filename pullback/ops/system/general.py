@@ -15,7 +15,7 @@ from ...core import modes
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, TRANSFORMED, Tensor, stride_of
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, NAMED, TRANSFORMED, Tensor, stride_of
 from . import overrides
 from .dispatch import begins_on_device, dispatch
 from .inplace import (
@@ -115,6 +115,8 @@ def write_out(op: Operator, args: tuple, out):
                 raise RuntimeError(bad_shape(o._array.shape, r._array.shape))
             resize_output(o, r._array.shape, stride_of(r))
         check_overlap(o)
+        if (o._keys | r._keys) & NAMED and not ambient.mode & modes.UNNAMED:
+            above.named_out(o, r)
         if ambient.mode & modes.CAPTURE:
             with modes.masked(modes.GRAD):
                 dispatch(copy, (o, r, False))

@@ -152,3 +152,24 @@ def test_factories_refuse_what_they_do_not_know():
         torch.zeros(2, names=("N",), out=torch.empty(2))
     with pytest.raises(TypeError, match="unexpected keyword argument 'nmaes'"):
         torch.ones(1).new_zeros(2, nmaes=("N",))
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        (lambda t, out: torch.add(t, t, out=out), ("N", "C")),
+        (lambda t, out: torch.mm(t, torch.ones(3, 2, names=("C", "M")), out=out), ("N", "M")),
+        (lambda t, out: torch.cat([t, t], out=out), ("N", "C")),
+        (lambda t, out: torch.sum(t, "C", out=out), ("N",)),
+        (lambda t, out: torch.cumsum(t, "C", out=out), ("N", "C")),
+    ],
+)
+def test_out_takes_on_the_names_of_the_result(call, names):
+    t = torch.ones(2, 3, names=("N", "C"))
+    assert call(t, torch.empty(0)).names == names
+    other = torch.empty(0).reshape([0] * len(names)).rename(*["X"] * 1, *["Y"] * (len(names) - 1))
+    with pytest.raises(RuntimeError, match="Name mismatch"):
+        call(t, other)
+    assert torch.abs(torch.ones(2, 3), out=torch.empty(2, 3)).names == (None, None)
+    with pytest.raises(RuntimeError, match="Name mismatch"):
+        torch.abs(torch.ones(2, 3), out=torch.empty(2, 3, names=("N", "C")))
