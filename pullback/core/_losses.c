@@ -125,6 +125,23 @@ static PyObject *py_glu(PyObject *self, PyObject *args) { /* self, dim */
     return tensor_of(y);
 }
 
+/* grad_output, self, dim: of any number of elements, in one pass */
+static PyObject *py_glu_backward(PyObject *self, PyObject *args) {
+    Array *g = array_of(argument(args, 0)), *a = array_of(argument(args, 1));
+    NONE_UNLESS(a && g && a->nd && g->nd == a->nd && kind(a) <= F64 && kind(g) == kind(a) && count_of(a) > 0);
+    int d = dim_of(argument(args, 2), a);
+    NONE_UNLESS(d >= 0 && a->shape[d] % 2 == 0);
+    Py_ssize_t outer = 1;
+    for (int e = 0; e < a->nd; e++) {
+        NONE_UNLESS(g->shape[e] == (e == d ? a->shape[e] / 2 : a->shape[e]));
+        if (e < d) outer *= a->shape[e];
+    }
+    Array *y = new_array(a->nd, a->shape, kind(a));
+    if (!y) return NULL;
+    BOTH(a, gated_slopes, P(g->data), P(a->data), P(y->data), outer, count_of(a) / outer / 2);
+    return tensor_of(y);
+}
+
 static PyObject *py_cross(PyObject *self, PyObject *args) { /* self, other, dim: matrices in any order of memory, along their last dimension */
     Array *a = strided_of(argument(args, 0)), *b = strided_of(argument(args, 1));
     NONE_UNLESS(a && b && kind(a) <= F64 && kind(a) == kind(b) && a->nd == 2 && b->nd == 2 && a->shape[0] == b->shape[0] && a->shape[1] == 3 &&
@@ -197,6 +214,44 @@ static PyObject *py_multilabel_margin(PyObject *self, PyObject *args) { /* self,
     PyObject *result = reduced(losses, a->shape[0], reduction, 0, kind(a));
     PyMem_Free(losses);
     return result;
+}
+
+static PyObject *two_of(Array *a, Array *b) {
+    PyObject *x = a && b ? tensor_of(a) : NULL, *y = x ? tensor_of(b) : NULL, *result = y ? PyTuple_Pack(2, x, y) : NULL;
+    if (!x) {
+        Py_XDECREF(a);
+        Py_XDECREF(b);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return result;
+}
+
+static PyObject *py_margin_rows(PyObject *self, PyObject *args) { /* self, target, margin, weight */
+    Array *a = floats_of(argument(args, 0)), *t = array_of(argument(args, 1));
+    const void *weight;
+    double margin;
+    NONE_UNLESS(a && t && kind(t) == I64 && a->nd == 2 && t->nd == 1 && t->shape[0] == a->shape[0] && are_classes(t, a->shape[1], 0));
+    NONE_UNLESS(real_of(argument(args, 2), &margin) && row_of(argument(args, 3), a, a->shape[1], &weight));
+    Array *losses = new_array(1, a->shape, kind(a)), *slopes = losses ? new_array(2, a->shape, kind(a)) : NULL;
+    if (slopes) {
+        BOTH(a, margin_slopes, P(a->data), P(t->data), a->shape[0], a->shape[1], margin, weight, P(losses->data), P(slopes->data));
+    }
+    return two_of(losses, slopes);
+}
+
+static PyObject *py_label_rows(PyObject *self, PyObject *args) { /* self, target */
+    Array *a = floats_of(argument(args, 0)), *t = array_of(argument(args, 1));
+    NONE_UNLESS(a && t && kind(t) == I64 && a->nd == 2 && t->nd == 2 && t->shape[0] == a->shape[0] && t->shape[1] == a->shape[1]);
+    NONE_UNLESS(are_classes(t, a->shape[1], 1));
+    char *is_wanted = PyMem_Malloc((size_t)a->shape[1]);
+    if (!is_wanted) return PyErr_NoMemory();
+    Array *losses = new_array(1, a->shape, kind(a)), *slopes = losses ? new_array(2, a->shape, kind(a)) : NULL;
+    if (slopes) {
+        BOTH(a, label_slopes, P(a->data), P(t->data), a->shape[0], a->shape[1], is_wanted, P(losses->data), P(slopes->data));
+    }
+    PyMem_Free(is_wanted);
+    return two_of(losses, slopes);
 }
 
 static PyObject *py_ctc(PyObject *self, PyObject *args) { /* log_probs, targets, input_lengths, target_lengths, blank, zero_infinity */
@@ -389,8 +444,11 @@ static PyMethodDef methods[] = {
     {"native_batch_norm.default", py_batch_norm, METH_O, NULL},
     {"native_group_norm.default", py_group_norm, METH_O, NULL},
     {"glu.default", py_glu, METH_O, NULL},
+    {"glu_backward.default", py_glu_backward, METH_O, NULL},
     {"linalg_cross.default", py_cross, METH_O, NULL},
     {"multi_margin_loss.default", py_multi_margin, METH_O, NULL},
+    {"_multi_margin_rows.default", py_margin_rows, METH_O, NULL},
+    {"_multilabel_margin_rows.default", py_label_rows, METH_O, NULL},
     {"multilabel_margin_loss.default", py_multilabel_margin, METH_O, NULL},
     {"_ctc_loss.Tensor", py_ctc, METH_O, NULL},
     {"ctc_loss.Tensor", py_ctc_reduced, METH_O, NULL},

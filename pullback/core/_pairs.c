@@ -396,6 +396,7 @@ static PyMethodDef methods[] = {
     {"diff.default", py_diff, METH_O, NULL},
     {"renorm.default", py_renorm, METH_O, NULL},
     {"kron.default", py_kron, METH_O, NULL},
+    {"_kron_matrices.default", py_kron, METH_O, NULL},
     {"cosine_similarity.default", py_cosine_similarity, METH_O, NULL},
     {"rms_norm.default", py_rms_norm, METH_O, NULL},
     {"isin.Tensor_Tensor", py_isin, METH_O, NULL},

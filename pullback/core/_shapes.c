@@ -572,7 +572,7 @@ static PyMethodDef methods[] = {
     {"hstack.default", py_hstack, METH_O, NULL},
     {"vstack.default", py_vstack, METH_O, NULL},
     {"column_stack.default", py_column_stack, METH_O, NULL},
-    {"block_diag.list", py_block_diag, METH_O, NULL},
+    {"_block_diag.default", py_block_diag, METH_O, NULL},
     {"torch.repeat_interleave", FRONT(py_repeat_interleave), NULL},
     {"Tensor.repeat_interleave", FRONT(py_repeat_interleave), NULL},
     {"torch.cartesian_prod", FRONT(py_cartesian_prod), NULL},

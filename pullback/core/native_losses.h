@@ -196,6 +196,44 @@ static void NAME(label_margins)(const T *x, const i64 *labels, i64 rows, i64 cla
     }
 }
 
+/* Margins as above, without squares, and by how much each loss changes with each score. */
+static void NAME(margin_slopes)(const T *x, const i64 *wanted, i64 rows, i64 classes, double margin, const T *weight, T *losses, T *slopes) {
+    for (i64 r = 0; r < rows; r++, x += classes, slopes += classes) {
+        const double share = (weight ? (double)weight[wanted[r]] : 1) / (double)classes;
+        double sum = 0;
+        i64 many = 0;
+        for (i64 c = 0; c < classes; c++) {
+            const double z = (double)(T)((T)margin - x[wanted[r]] + x[c]);
+            const int counts = c != wanted[r] && z > 0;
+            slopes[c] = counts ? (T)share : 0;
+            sum += counts ? z * share : 0;
+            many += counts;
+        }
+        slopes[wanted[r]] = many ? (T)(-share * (double)many) : 0; /* whatever the weight is */
+        losses[r] = (T)sum;
+    }
+}
+
+static void NAME(label_slopes)(const T *x, const i64 *labels, i64 rows, i64 classes, char *is_wanted, T *losses, T *slopes) {
+    for (i64 r = 0; r < rows; r++, x += classes, labels += classes, slopes += classes) {
+        double sum = 0;
+        i64 many = 0;
+        memset(is_wanted, 0, (size_t)classes);
+        while (many < classes && labels[many] >= 0) is_wanted[labels[many++]] = 1;
+        for (i64 c = 0; c < classes; c++) slopes[c] = 0;
+        for (i64 j = 0; j < many; j++)
+            for (i64 c = 0; c < classes; c++) {
+                const double z = (double)(T)(1 - x[labels[j]] + x[c]);
+                if (is_wanted[c] || !(z > 0)) continue;
+                sum += z;
+                slopes[c] += 1; /* whole numbers: divided at the end */
+                slopes[labels[j]] -= 1;
+            }
+        for (i64 c = 0; c < classes; c++) slopes[c] /= (T)classes;
+        losses[r] = (T)(sum / (double)classes);
+    }
+}
+
 /* Minus the log likelihood of one sample's labels, and the logarithms of all ways to each state at each time. `step` is from one time to
  * the next of its log probabilities. */
 static double NAME(alignment)(const T *x, i64 step, const i64 *labels, i64 length, i64 time, i64 all_time, i64 count, i64 blank, T *alpha) {
@@ -221,6 +259,16 @@ static double NAME(alignment)(const T *x, i64 step, const i64 *labels, i64 lengt
     double a = (double)alpha[(time - 1) * count + 2 * length], b = length ? (double)alpha[(time - 1) * count + 2 * length - 1] : -INFINITY;
     double top = a > b ? a : b;
     return top == -INFINITY ? INFINITY : -(top + log(exp(a - top) + exp(b - top)));
+}
+
+/* The gradient of `gated`, side by side as x is. */
+CLONED static void NAME(gated_slopes)(const T *g, const T *x, T *y, i64 outer, i64 half) {
+    for (i64 o = 0; o < outer; o++, g += half, x += 2 * half, y += 2 * half)
+        for (i64 k = 0; k < half; k++) {
+            const T s = 1 / (1 + EXP(-x[half + k]));
+            y[k] = g[k] * s;
+            y[half + k] = g[k] * x[k] * (s * (1 - s));
+        }
 }
 
 /* x times the logistic function of what stands in the other half of the dimension. */

@@ -154,7 +154,7 @@ INLINE u64 N(columns_inside)(const Gather *j, const i64 *shift, i64 many, i64 x)
                 const N(Vector) y = *(const N(Vector) *)(rows->g[r] + c * j->to_step[4]);                                   \
                 const T *near = rows->x[r] + c * apart;                                                                     \
                 if (inside == (1 << MANY) - 1)                                                                              \
-                    for (int t = 0; t < MANY; t++)                                                                          \
+                    _Pragma("GCC unroll 9") for (int t = 0; t < MANY; t++)                                                  \
                         s[t] += y * *(const N(Vector) *)(near + at[t]);                                                     \
                 else                                                                                                        \
                     _Pragma("GCC unroll 9") for (int t = 0; t < MANY; t++)                                                  \

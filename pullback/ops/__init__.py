@@ -20,7 +20,7 @@ MODULES = (
     "elementwise.power", "elementwise.trigonometric", "elementwise.comparison", "elementwise.selection",
     "elementwise.bitwise", "elementwise.rounding", "elementwise.complex_numbers", "elementwise.activations",
     "elementwise.smooth_activations", "elementwise.activation_functions", "elementwise.random_leak", "network.pointwise_losses",
-    "network.loss_functions", "reduce.reductions", "reduce.scans", "reduce.sorting", "reduce.searching",
+    "network.loss_functions", "network.margin_losses", "reduce.reductions", "reduce.scans", "reduce.sorting", "reduce.searching",
     "reduce.histograms", "reduce.statistics", "reduce.distances", "reduce.softmaxes", "network.normalization",
     "network.batch_normalization", "network.group_normalization", "network.batch_statistics",
     "network.class_losses", "network.ctc", "reduce.segments", "shape.views", "shape.shapes",

@@ -253,7 +253,7 @@ def prelu(self, weight):
         shape = [1] * self.ndim
         if self.ndim > 1:
             shape[1] = weight.numel()
-        weight = weight.reshape(shape)
+        weight = weight.reshape(tuple(shape))
     return prelu_kernel(self, weight)
 
 

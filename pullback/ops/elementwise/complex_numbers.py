@@ -206,7 +206,7 @@ polar = pointwise(
     inplace=False,
     vjp={
         "abs": lambda g, angle: g.real * angle.cos() + g.imag * angle.sin(),
-        "angle": lambda g, out: (g.conj() * (out * 1j)).real,
+        "angle": lambda g, out: g.imag * out.real - g.real * out.imag,
     },
     jvp={"abs": lambda t, angle: polar(t, angle), "angle": lambda t, out: t * (out * 1j)},
     autocast_cpu="float32",

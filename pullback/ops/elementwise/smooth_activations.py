@@ -13,10 +13,12 @@ import numpy as np
 from ...core.dtype import by_numpy, dtype
 from ...core.elements import over_rows
 from ...core.geometry import elementwise_strides, wrap_dim
+from ...core.modes import LISTENING, ambient, process
 from ...core.tensor import stride_of
 from ..eager.elementwise import KernelCase
 from ..family.base import composite, operator
 from ..family.pointwise import pointwise
+from ..system.dispatch import dispatch
 from ..system.operator import Spec, exports
 from .activations import HIDDEN
 from .arithmetic import conj
@@ -311,9 +313,31 @@ def _glu(xp, x, dim):
 
 
 def _glu_rule(g, self, dim):
+    if ambient.mode < LISTENING and not process.deterministic:
+        return dispatch(glu_backward, (g, self, dim))
     first, gate = self.chunk(2, dim)
     s = gate.sigmoid()
     return exports["torch"]["cat"]([g * s, g * first * (s * (1 - s))], dim)
+
+
+def _glu_backward(xp, g, x, dim):
+    kind = g.dtype
+    g, x = (v if v.dtype.itemsize > 2 else v.astype(xp.float32) for v in (g, x))
+    first, gate = xp.split(x, 2, axis=dim)
+    s = logistic(xp, gate)
+    return xp.concatenate([g * s, g * first * (s * (1 - s))], axis=dim).astype(kind)
+
+
+def _glu_backward_rule(g, grad_output, self, dim, mask):
+    """Of both halves of the gradient, with respect to what it is a product of."""
+    (first, gate), (of_first, of_gate) = self.chunk(2, dim), g.chunk(2, dim)
+    s = gate.sigmoid()
+    slope = s * (1 - s)
+    to_grad = of_first * s + of_gate * first * slope if mask[0] else None
+    if not mask[1]:
+        return to_grad, None
+    halves = [of_gate * slope * grad_output, grad_output * slope * (of_first + of_gate * first * (1 - 2 * s))]
+    return to_grad, exports["torch"]["cat"](halves, dim)
 
 
 def _glu_vmap(args: tuple, dims: tuple, size: int):
@@ -329,4 +353,13 @@ glu = operator(
     vjp=_glu_rule,
     vmap=_glu_vmap,
     public="nn.functional.glu",
+)
+
+glu_backward = operator(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    kernel=_glu_backward,
+    meta=lambda grad_output, self, dim: Spec(self.shape, self.dtype),
+    vjp={("grad_output", "self"): _glu_backward_rule},
+    function=False,
+    method=False,
 )

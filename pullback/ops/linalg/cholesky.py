@@ -39,7 +39,7 @@ def _cholesky_vjp(g: Tensor, L: Tensor, upper: bool) -> Tensor:
     factor, g = (mH(L), mH(g)) if upper else (L, g)
     below = (mH(factor) @ g).tril()
     left = solve_triangular(mH(factor), (below + mH(below.tril(-1))) * 0.5, upper=True)
-    return solve_triangular(factor, left, upper=False, left=False)
+    return solve_triangular(factor.mT, left.mT, upper=True).mT
 
 
 cholesky_ex = operator(

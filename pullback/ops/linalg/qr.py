@@ -66,8 +66,9 @@ def _tall_qr_vjp(g_q: Tensor | None, g_r: Tensor | None, q: Tensor, r: Tensor) -
     """(gQ + Q sym(triu(gR R^H - Q^H gQ))) R^-H, where sym mirrors the part above the diagonal."""
     inner = add(None if g_r is None else g_r @ mH(r), None if g_q is None else -(mH(q) @ g_q))
     above = inner.triu(1)
-    mirrored = above + mH(above) + diagonal_matrix(real_part(diagonal(inner)))
-    return solve_triangular(mH(r), add(g_q, q @ mirrored), upper=False, left=False)
+    middle = diagonal_matrix(real_part(diagonal(inner))) if inner.dtype.is_complex else inner.triu().tril()
+    mirrored = above + mH(above) + middle
+    return mH(solve_triangular(r, mH(add(g_q, q @ mirrored)), upper=True))  # from the right, by R^H
 
 
 linalg_qr = operator(

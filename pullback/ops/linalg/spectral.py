@@ -215,17 +215,19 @@ def _check_eig(self: Tensor) -> None:
 def _eig_vjp(gs: tuple, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor | None:
     g_l, g_v = gs
     v = eigenvectors
+    turned = v.mT.conj_physical()  # at once: it is read several times
     inner = None
     if g_v is not None:
-        seen = mH(v) @ g_v
+        seen = turned @ g_v
         refuse_phase(diagonal(seen).imag, "linalg_eig_backward", "eigenvectors")
         gaps = conj(eigenvalues.unsqueeze(-2) - eigenvalues.unsqueeze(-1))
         # LAPACK scales eigenvectors to unit length: what would change their length does not count.
-        inner = seen - (mH(v) @ v) * real_part(diagonal(seen)).unsqueeze(-2)
+        inner = seen - (turned @ v) * real_part(diagonal(seen)).unsqueeze(-2)
         inner = inner / (gaps + diagonal_matrix(eigenvalues * 0 + 1))
         inner = inner - diagonal_matrix(diagonal(inner))
-    inner = add(inner, None if g_l is None else diagonal_matrix(g_l))
-    return None if inner is None else solve(mH(v), inner @ mH(v))
+    if inner is None:
+        return None if g_l is None else solve(turned, g_l.unsqueeze(-1) * turned)
+    return solve(turned, (inner if g_l is None else inner + diagonal_matrix(g_l)) @ turned)
 
 
 linalg_eig = operator(

@@ -8,14 +8,17 @@ from __future__ import annotations
 import warnings
 
 from ...core import modes
+from ...core.dtype import float32, float64
 from ...core.geometry import wrap_dims
+from ...core.modes import ambient, process
 from ...core.promotion import result_type
-from ...core.tensor import Tensor
-from ..eager.functions import ANY
+from ...core.tensor import PLAIN, Tensor
+from ..eager.functions import ANY, overridden_operators
 from ..elementwise.arithmetic import conj
-from ..family.base import composite
+from ..family.base import composite, operator
 from ..family.contraction import contraction
 from ..system.calls import front
+from ..system.dispatch import dispatch
 from ..system.general import write_out
 from ..system.operator import Spec, public
 from ..system.scalars import exact_out
@@ -79,14 +82,49 @@ addr = contraction(
 )
 
 
+def _kron_kernel(xp, a, b):
+    return (a[:, None, :, None] * b[None, :, None, :]).reshape(a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
+
+
+def _kron_vjp(g, self, other, mask):
+    """Products of the other matrix with each block of the gradient, and of this one with what is at one place of all blocks."""
+    (m, n), (k, l) = self.shape, other.shape
+    blocks = g.reshape(m, k, n, l).permute(0, 2, 1, 3).reshape(m * n, k * l)
+    ours = blocks.mv(conj(other).reshape(k * l)).reshape(m, n) if mask[0] else None
+    return ours, blocks.t().mv(conj(self).reshape(m * n)).reshape(k, l) if mask[1] else None
+
+
+kron_matrices = operator(
+    "_kron_matrices(Tensor self, Tensor other) -> Tensor",
+    kernel=_kron_kernel,
+    meta=lambda self, other: Spec((self.shape[0] * other.shape[0], self.shape[1] * other.shape[1]), self.dtype),
+    vjp={("self", "other"): _kron_vjp},
+    jvp={"self": lambda t, other: kron_matrices(t, other), "other": lambda t, self: kron_matrices(self, t)},
+    function=False,
+    method=False,
+    out=False,
+)
+
+
+def _of_matrices(self, other) -> bool:
+    """Whether a product is a plain one of real matrices, as one call of which it is recorded; sums in the order of what compiled
+    programs do are asked for by deterministic mode."""
+    plain = self.__class__ in PLAIN and other.__class__ in PLAIN and not (self._keys or other._keys)
+    if not plain or ambient.mode >= modes.LISTENING or process.deterministic or overridden_operators:
+        return False
+    return self.ndim == other.ndim == 2 and self.dtype is other.dtype and self.dtype in (float32, float64)
+
+
 @composite("kron(Tensor self, Tensor other) -> Tensor")
 def kron(self, other):
     require_tensors(kron, (self, other))
+    if _of_matrices(self, other):
+        return dispatch(kron_matrices, (self, other))
     rank = max(self.ndim, other.ndim)
     a = (1,) * (rank - self.ndim) + tuple(self.shape)
     b = (1,) * (rank - other.ndim) + tuple(other.shape)
-    wide = self.reshape([s for size in a for s in (size, 1)])
-    tall = other.reshape([s for size in b for s in (1, size)])
+    wide = self.reshape(tuple([s for size in a for s in (size, 1)]))
+    tall = other.reshape(tuple([s for size in b for s in (1, size)]))
     return unsafe_view((wide * tall).contiguous(), tuple(m * n for m, n in zip(a, b, strict=True)))
 
 
@@ -100,6 +138,8 @@ def inner(self, other):
             f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and "
             f"{list(other.shape)}"
         )
+    if self.ndim == other.ndim == 2 and self.dtype is other.dtype and self.shape[0] * other.shape[0] > 1:
+        return self.mm(other.t())
     return tensordot_dims(self, other, (-1,), (-1,))
 
 

@@ -1,7 +1,7 @@
 """Losses as `nn.functional` has them: reductions by name, sizes checked or broadcast with a warning, weights.
 
-Also the losses over rows of scores and of embeddings, which are compositions: cosine embedding, triplets, margins over
-several classes.
+Also the losses over rows of embeddings, which are compositions: cosine embedding, triplets. Margins over several classes
+are in `margin_losses`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 
-from ...core import dtype as dtypes
 from ...core import modes
-from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, META, TRANSFORMED, Tensor
 from ..elementwise.arithmetic import zeros_like
 from ..elementwise.selection import where
@@ -80,7 +78,7 @@ def _weighted(loss: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
     return reduced(loss, _CODES[reduction])
 
 
-def _readable(t: Tensor) -> bool:
+def is_readable(t: Tensor) -> bool:
     """Whether a tensor's numbers can be looked at: not those of fake tensors, nor of a transform's."""
     return not t._keys & (META | TRANSFORMED | DISPATCH_SUBCLASS)
 
@@ -182,7 +180,7 @@ def _variance(input: Tensor, var) -> Tensor:
         if var < 0:
             raise ValueError("var has negative entry/entries")
         return var * exports["torch"]["ones_like"](input)
-    if _readable(var) and bool((var < 0).any().item()):
+    if is_readable(var) and bool((var < 0).any().item()):
         raise ValueError("var has negative entry/entries")
     if tuple(var.shape) == tuple(input.shape):
         return var
@@ -331,116 +329,3 @@ def triplet_margin_with_distance_loss(
     _check_margin(margin)
     distance = distance_function or exports["torch"]["pairwise_distance"]
     return _triplet(anchor, positive, negative, distance, margin, swap, _CODES[reduction])
-
-
-# ---- margins over several classes
-def _rows(x: Tensor) -> Tensor:
-    return x if x.ndim == 2 else x.reshape(1, -1)
-
-
-def _check_scores(x: Tensor) -> None:
-    if x.ndim > 2 or x.ndim and not x.shape[-1]:
-        raise RuntimeError(
-            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(x.shape)}"
-        )
-
-
-def _check_long(target: Tensor) -> None:
-    if target.dtype is not dtypes.int64:
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
-
-
-def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    _check_scores(self)
-    count = self.shape[0] if self.ndim == 2 else 1
-    if target.ndim > 1 or target.numel() != count:
-        raise RuntimeError(
-            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
-            f"size). Expected target size [{count}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
-        )
-    _check_long(target)
-    classes = self.shape[-1] if self.ndim else 1
-    if weight is not None and (weight.ndim > 1 or weight.numel() != classes):
-        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    if _readable(target) and target.numel() and not bool(((target >= 0) & (target < classes)).all().item()):
-        raise RuntimeError("target out of range")
-
-
-@composite(
-    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) "
-    "-> Tensor",
-    public="_nn.multi_margin_loss",
-    out=False,
-    autocast_cpu="float32",
-    autocast_cuda="float32",
-)
-def multi_margin_loss(self, target, p, margin, weight, reduction):
-    if p not in (1, 2):
-        raise RuntimeError("only p == 1 and p == 2 supported")
-    _check_classes(self, target, weight)
-    x, index = _rows(self), target.reshape(-1, 1)
-    short = margin - x.gather(1, index) + x
-    counts = (short > 0).scatter(
-        1, index, False
-    )  # what keeps its distance counts nothing, whatever its weight; nor does NaN
-    short = short.where(counts, 0)
-    short = short if p == 1 else short * short
-    if weight is not None:
-        short = short * weight[index].where(counts, 0)
-    loss = short.sum(1) / x.shape[1]
-    return reduced(loss if target.ndim else loss.reshape(()), reduction)
-
-
-@front("nn.functional.multi_margin_loss")
-def multi_margin(
-    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-) -> Tensor:
-    """By how much other classes come within a margin of the target's score."""
-    code = reduction_code(reduction, size_average, reduce)
-    if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
-    if weight is not None and weight.ndim != 1:
-        raise ValueError("weight must be one-dimensional")
-    refuse_gradients("multi_margin_loss", weight=weight)
-    return multi_margin_loss.function(input, target, p, margin, weight, code)
-
-
-def _check_labels(self: Tensor, target: Tensor) -> None:
-    _check_scores(self)
-    if tuple(target.shape) != tuple(self.shape):
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
-    _check_long(target)
-    if _readable(target) and target.numel():
-        for limit in (target.min(), target.max()):
-            if not -1 <= int(limit.item()) < (self.shape[-1] if self.ndim else 1):
-                raise RuntimeError("argument #2 'target' is out of range")
-
-
-@composite(
-    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    public="_nn.multilabel_margin_loss",
-    out=False,
-    autocast_cpu="float32",
-    autocast_cuda="float32",
-)
-def multilabel_margin_loss(self, target, reduction):
-    _check_labels(self, target)
-    x, labels = _rows(self), _rows(target)
-    listed = (labels < 0).cumsum(1) == 0  # labels count up to the first -1
-    index = labels.clamp_min(0)
-    wanted = exports["torch"]["zeros_like"](labels).scatter_add(1, index, listed.to(labels.dtype)) > 0
-    if (
-        ambient.mode < modes.LISTENING and not labels._keys and labels.numel()
-    ):  # nobody writes a program down: cut to the longest
-        most = max(int(listed.sum(1).max().item()), 1)
-        listed, index = listed[:, :most], index[:, :most]
-    short = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).relu()
-    counted = listed.unsqueeze(2).logical_and(wanted.logical_not().unsqueeze(1))
-    loss = where(counted, short, 0).sum((1, 2)) / x.shape[1]
-    return reduced(loss if self.ndim == 2 else loss.reshape(()), reduction)
-
-
-@front("nn.functional.multilabel_margin_loss")
-def multilabel_margin(input, target, size_average=None, reduce=None, reduction="mean") -> Tensor:
-    """By how much classes that are not among the labels come within a margin of those that are."""
-    return multilabel_margin_loss.function(input, target, reduction_code(reduction, size_average, reduce))

@@ -189,7 +189,7 @@ def cosine_similarity(x1, x2, dim, eps):
     if eps < 0:
         raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     shape = broadcast_shapes(x1.shape, x2.shape)
-    x1, x2 = (x.to(d).expand(shape) for x in (x1, x2))
+    x1, x2 = (x.to(d) if x.shape == shape else x.to(d).expand(shape) for x in (x1, x2))
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
 
 
@@ -262,11 +262,19 @@ def _cdist_meta(x1, x2, p, compute_mode):
     return Spec((*broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-2]), x1.dtype)
 
 
+def _ratios(g: Tensor, dist: Tensor) -> Tensor:
+    return (g / dist).masked_fill(dist == 0, 0)
+
+
+def _by_ratios(ratio: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
+    """The gradient of Euclidean distances, from gradients over distances: that of rows times their differences."""
+    return x1 * ratio.sum(-1, True) - ratio @ x2
+
+
 def _rows_gradient(g: Tensor, x1: Tensor, x2: Tensor, p: float, dist: Tensor) -> Tensor:
     """The gradient of all distances with respect to the rows of x1."""
     if p == 2:
-        ratio = (g / dist).masked_fill(dist == 0, 0)
-        return x1 * ratio.sum(-1, True) - ratio @ x2
+        return _by_ratios(_ratios(g, dist), x1, x2)
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     return norm_vjp(g.unsqueeze(-1), difference, p, dist.unsqueeze(-1), (difference.ndim - 1,)).sum(-2)
 
@@ -329,6 +337,13 @@ def _square(values: Tensor, n: int) -> Tensor:
     return upper + upper.t()
 
 
+def _pairs_gradient(g: Tensor, self: Tensor, p: float, dist: Tensor) -> Tensor:
+    n = self.shape[0]
+    if p == 2:
+        return _by_ratios(_square(_ratios(g, dist), n), self, self)
+    return _rows_gradient(_square(g, n), self, self, p, _square(dist, n))
+
+
 pdist_forward = operator(
     "_pdist_forward(Tensor self, float p=2.) -> Tensor",
     node="PdistBackward0",
@@ -338,14 +353,14 @@ pdist_forward = operator(
         (self._array.shape[0] * (self._array.shape[0] - 1) // 2 if self._array.shape[0] else 0,), self.dtype
     ),
     method=False,
-    vjp=lambda g, self, p, out: _rows_gradient(_square(g, self.shape[0]), self, self, p, _square(out, self.shape[0])),
+    vjp=lambda g, self, p, out: _pairs_gradient(g, self, p, out),
     cost="compute",
 )
 
 
 @composite("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor", **HIDDEN)
 def pdist_backward(grad, self, p, pdist):
-    return _rows_gradient(_square(grad, self.shape[0]), self, self, p, _square(pdist, self.shape[0]))
+    return _pairs_gradient(grad, self, p, pdist)
 
 
 @front("torch.pdist", "nn.functional.pdist")

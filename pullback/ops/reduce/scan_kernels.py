@@ -71,10 +71,10 @@ def _along(xp, a, axis: int, step):
 
 def affine(xp, rate, value, axis: int):
     """s[k] = value[k] + rate[k] * s[k - 1] along an axis (rate[0] is not read)."""
-    rates, values = xp.moveaxis(rate, axis, 0), xp.moveaxis(value, axis, 0)
+    rates, values = rate.swapaxes(0, axis), value.swapaxes(0, axis)
     out = xp.empty(values.shape, xp.result_type(rate, value))
     if out.shape[0]:
         state = out[0] = values[0]
     for k in range(1, out.shape[0]):
         state = out[k] = values[k] + rates[k] * state
-    return xp.ascontiguousarray(xp.moveaxis(out, 0, axis))
+    return xp.ascontiguousarray(out.swapaxes(0, axis))

@@ -22,7 +22,7 @@ from ...core.size import Size
 from ...core.symbolic import likely
 from ...core.tensor import Tensor, stride_of, wrap
 from ..eager.functions import ANY, bypassing
-from ..family.base import Family, composite
+from ..family.base import Family, composite, operator
 from ..family.batching import batch_first
 from ..family.formats import prefers_channels_last
 from ..make.lifting import lifted
@@ -467,28 +467,48 @@ def _combination_indices(n: int, r: int, with_replacement: bool):
     return np.flatnonzero(rising.all(axis=0))
 
 
-_native_block_diag = small.table.get("block_diag.list")
+def _block_kernel(xp, blocks):
+    out = xp.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
+    row = column = 0
+    for b in blocks:
+        out[row : row + b.shape[0], column : column + b.shape[1]] = b
+        row, column = row + b.shape[0], column + b.shape[1]
+    return out
+
+
+def _block_pieces(g: Tensor, tensors_shape: list) -> list:
+    pieces, row, column = [], 0, 0
+    for rows, columns in tensors_shape:
+        pieces.append(g.narrow(0, row, rows).narrow(1, column, columns))
+        row, column = row + rows, column + columns
+    return pieces
+
+
+block_diag_matrices = operator(
+    "_block_diag(Tensor[] tensors) -> Tensor",
+    kernel=_block_kernel,
+    meta=lambda tensors: Spec((sum(t.shape[0] for t in tensors), sum(t.shape[1] for t in tensors)), tensors[0].dtype),
+    vjp={"tensors": _block_pieces},
+    node="BlockDiagBackward0",
+    function=False,
+    method=False,
+    out=False,
+)
 
 
 @bypassing(ANY)
-def _small_block_diag(tensors: tuple) -> Tensor | None:
-    """By a function in C, where tensors are plain and the call leaves no history; None where it takes more."""
-    if (
-        _native_block_diag is None
-        or ambient.mode >= 2
-        or (live := history((tensors,))) is None
-        or live
-        and ambient.mode
-    ):
+def _plain_block_diag(tensors: tuple) -> Tensor | None:
+    """By one call, where tensors are plain matrices of one dtype and nobody listens; None where it takes more."""
+    if ambient.mode >= 2 or history((tensors,)) is None or (known := plain_arrays(tensors)) is None:
         return None
-    return _native_block_diag((tensors,))
+    return dispatch(block_diag_matrices, (tensors,)) if all(a.ndim == 2 for a in known[0]) else None
 
 
 @front("torch.block_diag")
 def block_diag(*tensors) -> Tensor:
     """A matrix with the given matrices on its diagonal."""
     tensors = _flat_list(tensors)
-    if (result := _small_block_diag(tensors)) is not None:
+    if (result := _plain_block_diag(tensors)) is not None:
         return result
     for i, t in enumerate(tensors):
         if t.ndim > 2:

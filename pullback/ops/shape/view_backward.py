@@ -7,6 +7,8 @@ again.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ...core.geometry import contiguous_strides, may_overlap, wrap_dim
@@ -151,9 +153,14 @@ def _span(shape, stride, offset: int) -> int:
     return 0 if 0 in shape else 1 + offset + sum((s - 1) * st for s, st in zip(shape, stride, strict=True))
 
 
+@functools.lru_cache(256)
+def _is_window(shape: tuple, stride: tuple) -> bool:
+    return not may_overlap(shape, stride) and all(s >= 0 for s in stride)
+
+
 def _window(xp, storage, shape, stride, offset: int):
     """A geometry on a storage, to be read or written as one array; None on devices and where elements share a place."""
-    if xp is not np or may_overlap(shape, stride) or any(s < 0 for s in stride):
+    if xp is not np or not _is_window(tuple(shape), tuple(stride)):
         return None
     size = storage.itemsize
     return np.ndarray(shape, storage.dtype, storage, offset * size if 0 not in shape else 0, [s * size for s in stride])

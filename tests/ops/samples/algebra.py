@@ -20,6 +20,7 @@ def _contractions(m: Make) -> dict:
         "matmul": [call(m(2, 3), m(3, 4)), call(m(3), m(3)), call(m(2, 3), m(3)), call(m(3), m(3, 2)), call(m(2, 1, 2, 3), m(3, 3, 2)), call(m(2, 2, 3), m(3))],
         "linear": [call(m(2, 3), m(4, 3)), call(m(2, 3), m(4, 3), m(4)), call(m(2, 2, 3), m(4, 3), m(4)), call(m(3), m(4, 3), m(4)), call(m(3), m(3))],
         "outer": [call(m(2), m(3))], "ger": [call(m(2), m(3))], "kron": [call(m(2, 3), m(3, 2)), call(m(2), m(2, 3))],
+        "_kron_matrices": [call(m(2, 3), m(3, 2)), call(m(1, 2), m(2, 1))],
         "inner": [call(m(2, 3), m(4, 3)), call(m(3), m(3)), call(m(), m(2))], "cross": [call(m(2, 3), m(2, 3)), call(m(3, 2), m(3, 2))],
         "tensordot": [call(m(2, 3, 4), m(4, 3, 2), (1, 2), (1, 0)), call(m(2, 3), m(3, 2), (1,), (0,))],
         "einsum": [call("ij,jk->ik", (m(2, 3), m(3, 4))), call("bij,bjk,k", (m(2, 3, 2), m(2, 2, 4), m(4))), call("ii->i", (m(3, 3),)), call("...i,i->...", (m(2, 3), m(3)))],

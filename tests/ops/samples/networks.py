@@ -43,6 +43,8 @@ def _losses(m: Make) -> dict:
         "cosine_embedding_loss": [call(real(2, 3), real(2, 3), torch.tensor([1.0, -1.0], dtype=torch.float64), 0.1, r) for r in REDUCTIONS],
         "triplet_margin_loss": [call(real(2, 3), real(2, 3), real(2, 3), 3.0, 2.0, 1e-6, s, r) for s in (False, True) for r in REDUCTIONS],
         "multi_margin_loss": [call(real(2, 4), m.ints(4, 2), p, 1, w, r) for p, w, r in ((1, None, 1), (2, unit(4), 0), (1, unit(4), 2))],
+        "_multi_margin_rows": [call(real(2, 4), m.ints(4, 2), margin, w) for margin, w in ((1, None), (0.5, unit(4)), (-2, None))],
+        "_multilabel_margin_rows": [call(real(2, 4), torch.tensor(labels)) for labels in ([[2, 0, -1, 1], [1, -1, 0, 2]], [[-1] * 4, [3, 1, 0, 2]])],
         "multilabel_margin_loss": [call(real(2, 4), torch.tensor([[2, 0, -1, 1], [1, -1, 0, 2]]), r) for r in REDUCTIONS],
         "nll_loss_forward": [call(real(3, 4), m.ints(4, 3), w, r, -100) for w in (None, unit(4)) for r in REDUCTIONS] + [call(real(4), m.ints(4), None, 1, -100)],
         "nll_loss2d_forward": [call(real(2, 3, 2, 2), m.ints(3, 2, 2, 2), w, r, 1) for w in (None, unit(3)) for r in REDUCTIONS],
@@ -136,7 +138,7 @@ def _recurrence(m: Make) -> dict:
 
 def _activations(m: Make) -> dict:
     return {
-        "glu": [call(m.real(2, 4)), call(m.real(4, 3), 0)], "relu6": [call(m.real(2, 3))], "_add_relu.Tensor": [call(m.real(2, 3), m.real(3), alpha=2)], "selu": [call(m.real(2, 3))],
+        "glu": [call(m.real(2, 4)), call(m.real(4, 3), 0)], "glu_backward": [call(m.real(2, 2), m.real(2, 4), 1), call(m.real(2, 3), m.real(4, 3), 0)], "relu6": [call(m.real(2, 3))], "_add_relu.Tensor": [call(m.real(2, 3), m.real(3), alpha=2)], "selu": [call(m.real(2, 3))],
         "prelu": [call(m.real(2, 3), m.real(1)), call(m.real(2, 3, 2), m.real(3))], "frexp.Tensor": [call(m.real(2, 3))],
         "square": [call(m(2, 3)), call(m())], "logit_backward": [call(m.real(2, 3), m.real(2, 3, low=0.1, high=0.9)), call(m.real(2, 3), m.real(2, 3, low=0.1, high=0.9), 0.2)],
         "native_dropout_backward": [call(m(2, 3), m.mask(2, 3), 2.0)],

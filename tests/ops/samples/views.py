@@ -86,6 +86,7 @@ def _arranging(m: Make) -> dict:
         "copy": [call(m(2, 3), m(2, 3)), call(m(2, 3), m(3))],
         "fill.Scalar": [call(m(2, 3), 1.5)], "fill.Tensor": [call(m(2, 3), m())], "zero": [call(m(2, 3))],
         "sum_to_size": [call(m(2, 3), (1, 3)), call(m(2, 3, 4), (3, 1)), call(m(2, 3), ())],
+        "_block_diag": [call((m(2, 3), m(1, 2))), call((m(2, 2),)), call((m(0, 2), m(2, 1), m(1, 0)))],
         "cat": [call((m(2, 3), m(1, 3))), call((m(2, 3), m(2, 2)), 1), call((m(2), m(0), m(3)), -1), call((m(2, 3),)), call((m(0), m(2, 3)), 0)],
         "stack": [call((m(2, 3), m(2, 3))), call((m(2, 3), m(2, 3), m(2, 3)), 1), call((m(), m()), -1)],
         **{n: [call((m(2, 3), m(2, 3))), call((m(2), m(2)))] for n in ("hstack", "vstack", "dstack", "column_stack")},

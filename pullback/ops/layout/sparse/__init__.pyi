@@ -17,7 +17,6 @@ _DeviceLike: _TypeAlias = _device | _str | _int
 from pullback.ops.layout.sparse.semi_structured import SparseSemiStructuredTensor as SparseSemiStructuredTensor
 from pullback.ops.layout.sparse.semi_structured import SparseSemiStructuredTensorCUSPARSELT as SparseSemiStructuredTensorCUSPARSELT
 from pullback.ops.layout.sparse.semi_structured import SparseSemiStructuredTensorCUTLASS as SparseSemiStructuredTensorCUTLASS
-from pullback.core.tensor import Tensor as Tensor
 from pullback.ops.layout.sparse import arithmetic as arithmetic
 from pullback.ops.layout.sparse.testing import as_sparse_gradcheck as as_sparse_gradcheck
 from pullback.ops.layout.sparse.invariants import check_sparse_tensor_invariants as check_sparse_tensor_invariants
@@ -27,15 +26,15 @@ from pullback.ops.layout.sparse import convert as convert
 from pullback.ops.layout.sparse import diagonals as diagonals
 from pullback.ops.layout.sparse.table import execute_sparse as execute_sparse
 from pullback.ops.layout.sparse import gradients as gradients
-from pullback.ops.system import inplace as inplace
 from pullback.ops.layout.sparse import invariants as invariants
-from pullback.ops.layout.sparse.layouts import is_sparse as is_sparse
 from pullback.ops.layout.sparse import kernels as kernels
 from pullback.ops.layout.sparse import layouts as layouts
 from pullback.ops.layout.sparse import masks as masks
 from pullback.ops.layout.sparse import parts as parts
 from pullback.ops.layout.sparse import products as products
 from pullback.ops.layout.sparse import reductions as reductions
+from pullback.ops.layout.sparse.resizing import resize_sparse_ as resize_sparse_
+from pullback.ops.layout.sparse import resizing as resizing
 from pullback.ops.layout.sparse import semi_structured as semi_structured
 from pullback.ops.layout.sparse import shapes as shapes
 from pullback.ops.layout.sparse import softmaxes as softmaxes
@@ -44,7 +43,8 @@ from pullback.ops.layout.sparse import testing as testing
 from pullback.ops.layout.sparse.semi_structured import to_sparse_semi_structured as to_sparse_semi_structured
 from pullback.ops.layout.sparse import typed as typed
 from pullback.ops.layout.sparse import without_data as without_data
-from pullback.ops.layout.sparse.layouts import wrap_sparse as wrap_sparse
+from pullback.ops.layout.sparse.writes import write_sparse as write_sparse
+from pullback.ops.layout.sparse import writes as writes
 
 BFloat16Tensor: _Any
 BoolTensor: _Any
@@ -67,4 +67,3 @@ def sampled_addmm(input: _Tensor, mat1: _Tensor, mat2: _Tensor, *, beta: _Number
 def softmax(input: _Any, dim: _Any, *, dtype: _dtype | None = None) -> _Tensor: ...
 def spdiags(diagonals: _Tensor, offsets: _Tensor, shape: _Any, layout: _layout | None = None) -> _Tensor: ...
 def sum(input: _Any, dim: _Any = None, dtype: _dtype | None = None) -> _Tensor: ...
-write_sparse: _Any
