@@ -148,7 +148,7 @@ def binomial(gen: Generator, count: np.ndarray, prob: np.ndarray) -> np.ndarray:
     with Tape(gen, 8 * n.size) as tape:
         counted[drawable] = [_binomial(tape, *row) for row in _binomial_rows(n[drawable], rare[drawable])]
     counted = np.where(p <= 0.5, counted, n - counted)
-    counted = np.where(np.isnan(p) | ~np.isfinite(n), n.dtype.type(math.nan), counted)
+    counted = np.where(np.isnan(p) | np.isnan(n) | np.isinf(n) & (p < 1), n.dtype.type(math.nan), counted)
     return np.where((n <= 0) | (p <= 0), n.dtype.type(0), counted)
 
 

@@ -7,6 +7,7 @@ were when the function read them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from ..ops.family.formats import dense_strides
 from ..ops.system.dispatch import dispatch
 from ..ops.system.operator import find
 from .config import config
+from .replay import drawn_again
 from .stacks import note_users_line
 from .subclasses import flat
 
@@ -43,11 +45,16 @@ WRITTEN_DOUBLE_BACKWARD = (
     "writes an argument that requires grad"
 )
 
+DRAWN_CAPTURE = (
+    "capturing gradients, to be differentiated, of a compiled function that has drawn random numbers is not implemented: the capture would "
+    "draw others"
+)
+
 
 class CompiledFunctionBackward(Node):
     """History of what a compiled function gave: runs the compiled backward graph on saved values and gradients."""
 
-    __slots__ = ("compiled", "primals", "strides", "targets", "has_written")
+    __slots__ = ("compiled", "primals", "strides", "targets", "has_written", "drawn")
     holds_numbers = True
     of_many_calls = True
 
@@ -56,6 +63,7 @@ class CompiledFunctionBackward(Node):
     strides: list[tuple]  # of the results
     targets: list[Tensor]  # arguments that the backward writes
     has_written: bool  # whether it has: what it saved of them is old since
+    drawn: dict | None  # the states of the generators from which the forward drew random numbers
 
     def run(self, grads: list) -> tuple | list:
         if self.saved is None:
@@ -79,9 +87,13 @@ class CompiledFunctionBackward(Node):
         ) and self.primals:  # a batch of gradients, say: one operator after the other
             primals = [unpack(entry, self) for entry in self.primals]
             joint_module = (fewer or compiled).anyhow
-            return self._write_targets(joint_module(*primals, *tangents)[compiled.joint.results :])
+            if self.drawn is not None and again:
+                raise NotImplementedError(DRAWN_CAPTURE)
+            with drawn_again(self.drawn):
+                return self._write_targets(joint_module(*primals, *tangents)[compiled.joint.results :])
         if ambient.mode & modes.GRAD:
-            return self._write_targets(self._differentiable(tangents, (fewer or compiled).differentiate))
+            with drawn_again(self.drawn):
+                return self._write_targets(self._differentiable(tangents, (fewer or compiled).differentiate))
         saved = [unpack(entry, self) for entry in self.saved]
         inlined = (
             ambient.mode & (modes.CAPTURE | modes.TRANSFORM) and around is None and compiled.backward_module is not None
@@ -162,10 +174,10 @@ class CompiledFunctionBackward(Node):
         return differentiate([unpack(entry, self) for entry in self.primals or ()], tangents)
 
     def saved_state(self, differentiable: bool = False) -> dict | None:
-        """What compiled autograd takes apart; None where the node itself must run, since it writes."""
+        """What compiled autograd takes apart; None where the node itself must run, since it writes, or draws again."""
         if self.saved is None:
             raise_freed()
-        if self.targets:
+        if self.targets or differentiable and self.drawn is not None:
             return None
         for entry, dims in zip(self.saved, self.compiled.symbolic_dims, strict=False):
             if dims and entry.__class__ is tuple:
@@ -179,16 +191,17 @@ class CompiledFunctionBackward(Node):
             "outputs": result,
             "strides": [Size(s) for s in self.strides],
             "targets": [],
+            "drawn": None,
         }
         return {**own, "primals": self.primals} if differentiable else own
 
     def release(self) -> None:
-        self.saved = self.primals = None
+        self.saved = self.primals = self.drawn = None
         self.targets = []
 
 
-def record(compiled: Compiled, args: Sequence, results: Sequence, saved: Sequence) -> None:
-    """Hang the backward on the results that have gradients."""
+def record(compiled: Compiled, args: Sequence, results: Sequence, saved: Sequence, drawn: dict | None = None) -> None:
+    """Hang the backward on the results that have gradients; `drawn`: the states of the generators before the forward drew."""
     joint = compiled.joint
     if not any(requires_grad(args[i]) for i in joint.gradients):
         return
@@ -210,25 +223,25 @@ def record(compiled: Compiled, args: Sequence, results: Sequence, saved: Sequenc
         if config.double_backward and joint.wrapping is None and joint.backward_error is None
         else []
     )
-    node.targets, node.has_written = [args[i] for i in joint.backward_written], False
+    node.targets, node.has_written, node.drawn = [args[i] for i in joint.backward_written], False, drawn
     node.outputs, node.strides = _facts(results)
     for n in joint.differentiable:
         results[n]._autograd = Autograd(True, (node, n))
         results[n]._view_info = None
 
 
-def recorder(compiled: Compiled) -> Callable[[tuple, tuple, tuple], None]:
+def recorder(compiled: Compiled) -> Callable[..., None]:
     """`record` for a function of plain tensors that writes none of them, called with results and saved values that always have the
     same shapes and strides: what is the same in every call is found once."""
     joint = compiled.joint
     if joint.wrapping is not None or compiled.changed or joint.backward_written or compiled.branches is not None:
-        return lambda args, results, saved: record(compiled, args, results, saved)
+        return functools.partial(record, compiled)
     gradients, differentiable = tuple(joint.gradients), tuple(joint.differentiable)
     facts: list[tuple] = []  # shapes and strides of the results
 
-    def hang(args: tuple, results: tuple, saved: tuple) -> None:
+    def hang(args: tuple, results: tuple, saved: tuple, drawn: dict | None = None) -> None:
         if ambient.saved_hooks:
-            return record(compiled, args, results, saved)
+            return record(compiled, args, results, saved, drawn)
         edges = tuple([edge_of(args[i]) for i in gradients])
         if edges.count(None) == len(edges):
             return None
@@ -242,6 +255,7 @@ def recorder(compiled: Compiled) -> Callable[[tuple, tuple, tuple], None]:
             [],
             False,
         )
+        node.drawn = drawn
         node.outputs, node.strides = facts[0]
         ids = set(map(id, results))
         node.saved = [_entry(v.shallow() if id(v) in ids else v) if isinstance(v, Tensor) else v for v in saved]

@@ -1,23 +1,47 @@
-"""Random operators that backward computes again: they must draw the same numbers.
+"""Random operators that are computed again, in backward or to be differentiated: they must draw the same numbers.
 
 In: random nodes of a joint graph. Out: for each, a stand-in node for the state of the generator, which forward saves;
 and the calls that take the node's place, `run_and_save_rng_state` in forward and `run_with_rng_state` in backward. What
-always holds: after forward and backward, the generator is where the joint graph leaves it.
+always holds: after forward and backward, the generator is where the joint graph leaves it. Where a whole joint graph is run again,
+for gradients that are differentiated, `drawn_again` lets it begin with the states that forward began with.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..capture.fake.mode import fake_mode_of
+from ..core import random
 from ..core.random import Generator
 from ..core.tree import tree_leaves
-from ..graph import Graph, Node, map_arg
+from ..graph import Graph, GraphModule, Node, map_arg
 from ..ops.make.random import get_rng_state
+from .costs import is_random
 
 Rewrite = Callable[[Graph, Node, dict[Node, Node]], Node]  # makes a node of another graph in this one
+
+
+def random_nodes(module: GraphModule) -> list[Node]:
+    """The calls of a graph, and of the graphs within it, that draw random numbers."""
+    graphs = [m.graph for m in module.modules() if isinstance(m, GraphModule)]
+    return [n for graph in graphs for n in graph.nodes if is_random(n._target)]
+
+
+@contextmanager
+def drawn_again(states: dict | None) -> Iterator[None]:
+    """A block that draws what was drawn from these states of the generators on, and leaves them as they are now."""
+    if states is None:
+        yield
+        return
+    now = random.states()
+    random.set_states(states)
+    try:
+        yield
+    finally:
+        random.set_states(now)
 
 
 class Replay:

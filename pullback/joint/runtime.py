@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ..capture.front.boxing import consumed
 from ..capture.shapes.expressions import evaluate
-from ..core import modes, tree
+from ..core import modes, random, tree
 from ..core.arrays import copy_all_over
 from ..core.modes import ambient
 from ..core.node import Autograd, requires_grad
@@ -25,10 +25,12 @@ from ..ops.system.inplace import check_writable
 from ..ops.system.operator import Operator
 from .absent import without_tangents
 from .anyhow import laid_anyhow
+from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import as_strided
 from .history import record, recorder
 from .mutating import sources_of
+from .replay import random_nodes
 from .stacks import note_users_line
 
 OTHER_BASES = (
@@ -105,6 +107,7 @@ class Compiled:
     def _run(self, args: list, taken: bool) -> list:
         if self.misshaped:
             self._refuse_misshaped(args)
+        drawn = self.states()
         result = self.masked(args, taken)
         joint = self.joint
         results = list(result[: joint.results])
@@ -113,7 +116,7 @@ class Compiled:
         for n in self.aliases:  # the graph may give an argument itself, or one object twice: each gets its own history
             results[n] = results[n].shallow()
         if self.backward is not None and (ambient.mode & modes.GRAD or joint.records):
-            record(self, args, results, result[joint.results :])
+            record(self, args, results, result[joint.results :], drawn)
         if self.plain:
             return results
         changed, outputs = (self.changed, joint.outputs) if not self.symbolic else self._sized(args, results)
@@ -179,7 +182,15 @@ class Compiled:
                 hang(args, results, result[count:])
             return results
 
-        return call
+        def drawing(*args):
+            drawn = self.states()
+            result = run(*args)
+            results = result[:count]
+            if forced or ambient.mode & modes.GRAD:
+                hang(args, results, result[count:], drawn)
+            return results
+
+        return drawing if self.draws else call
 
     def _written(self, run: Callable) -> Callable:
         """The same for a function that writes arguments, most often over the old values: then only their versions are left to do."""
@@ -241,6 +252,17 @@ class Compiled:
             and joint.wrapping is None
             and not joint.backward_written
         )
+
+    @cached_property
+    def draws(self) -> bool:
+        """Whether the forward of a function with gradients draws random numbers."""
+        return self.backward is not None and bool(random_nodes(self.joint.module))
+
+    def states(self) -> dict | None:
+        """The states of the generators, where gradients that are differentiated have to draw from them again."""
+        if not self.draws or not config.double_backward or not (ambient.mode & modes.GRAD or self.joint.records):
+            return None
+        return random.states()
 
     @cached_property
     def branches(self) -> tuple | None:

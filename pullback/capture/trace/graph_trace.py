@@ -106,6 +106,7 @@ class GraphTrace(TorchDispatchMode):
     ):
         super().__init__()
         self.graph = Graph()
+        self.around = len(ambient.tasks)
         self.constants: dict[str, Any] = {}
         self.fake_mode = fake_mode
         self.snapshots = fake_mode or FakeTensorMode(allow_non_fake_inputs=True)
@@ -266,14 +267,17 @@ class GraphTrace(TorchDispatchMode):
         current = traceback.current_meta
         if current:
             node.meta.update(current)
-        if ambient.tasks:
+        in_backward = (
+            len(ambient.tasks) > self.around
+        )  # one that the trace runs: it may itself be made while another runs
+        if in_backward:
             node.meta["partitioner_tag"] = "is_backward"
             self._of_forward(node)
         if self.stacks and "stack_trace" not in node.meta:
             where = self.place()
             if where is not None:
                 node.meta["stack_trace"] = where
-        if not ambient.tasks:
+        if not in_backward:
             self._as_forward(node)
         return node
 

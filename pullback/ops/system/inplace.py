@@ -347,12 +347,14 @@ def write(target: Tensor, result: Tensor) -> None:
         above.write_layout(target, result)
         return
     if not target._keys & META:
-        array = result._array
+        array, dtype = result._array, result.dtype
+        if target._keys & (CONJ | NEG) and dtype.category < 2:  # truths have no negative, and that of bytes wraps
+            array, dtype = cast_array(array, dtype, target.dtype), target.dtype
         if target._keys & CONJ:
             array = array.conjugate()
         if target._keys & NEG:
             array = -array
-        assign(target._array, cast_array(array, result.dtype, target.dtype))
+        assign(target._array, cast_array(array, dtype, target.dtype))
     bump(target)
 
 

@@ -13,13 +13,13 @@ import warnings
 from collections import Counter
 
 from tests.laws.beside.choices import chosen
-from tests.laws.beside.draw import Drawn
+from tests.laws.beside.compose import Composed
 from tests.laws.beside.pair import Chosen, Different
 
 
 def run(seed: int, other: str, counts: Counter, show: bool = False, compiles: bool = True) -> str | None:
     """Run one program; words about the first difference, with its text."""
-    drawn = Drawn(seed, other, compiles)
+    drawn = Composed(seed, other, compiles)
     words = None
     try:
         drawn.run()

@@ -59,7 +59,11 @@ ANSWERED: dict[str, str] = {
     r"unexpected keyword argument 'out'|out=(Tensor|tuple)|[Ee]xpected ((the output|out) (tensor to have |of )dtype|self\.dtype\(\) == output\.dtype\(\))|argument 'out' must be": (
         "out= where PyTorch's functions have none, and of dtypes that they refuse"
     ),
-    r"[Bb]atching rule|requires special handling|inplace arithmetic.* is not possible|vmap: ": "examples that PyTorch's vmap does not batch",
+    r"[Bb]atching rule|vmap over torch\.allclose|requires special handling|inplace arithmetic.* is not possible|vmap: ": "examples that PyTorch's vmap does not batch",
+    r"Nested forward mode AD is not supported": "tangents inside tangents of linearized functions",
+    r"'_scaled_dot_product_flash_attention_for_cpu' is not differentiable with respect to argument 'attn_mask'": (
+        "gradients of masks of attention, which PyTorch's fused kernel lacks"
+    ),
     r"Found dtype \w+ but expected": "gradients of mixed dtypes",
     r"could not create a primitive|derivative for set_|MKL FFT error|ZeroTensors are immutable|returned an invalid gradient": (
         "PyTorch's own faults"
@@ -109,6 +113,18 @@ D = r"(.|\n)*(grad\(|backward\(|pulled\(|pushed\(|columns\(|rows\(|slope\()"
 T = r"(.|\n)*(pushed|columns)\("
 NORMS = r"\bnorm\(|(vector|matrix)_norm|linalg_norm|\bdist\(|cdist|pdist|pairwise_distance|triplet|renorm|normalize|cosine|_cond|\.cond"
 DIFFERENT: tuple[tuple[str, str, str], ...] = (
+    (r"CrossMapLRN2d", r"float", "PyTorch's windows of CrossMapLRN2d grow by a channel on their way"),
+    (
+        r"inference_mode(.|\n)*\.view\(torch\.",
+        r": version ",
+        "views in another dtype share no count of writes in PyTorch's inference mode",
+    ),
+    (
+        r"def f\d+\((.|\n)*\.(squeeze|unsqueeze|t|transpose|swapaxes|as_strided)_\((.|\n)*(pushed|columns|batched)\(",
+        r": version ",
+        "views inside transforms that change their own shape, which count as writes in PyTorch",
+    ),
+    (r"functional\(.*(?<!un)pushed\(", r"!= None", "PyTorch's functionalize loses tangents of dual numbers"),
     (r"\.mode\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
     (r"sort\(", r"\(int64\)", "which of several equal elements an index is of"),
     (r"\.kthvalue\(", r"\[1\] \(int64\)", "which of several equal elements an index is of"),
@@ -294,7 +310,18 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
 )
 
 
-NAME = r"\b[xf]\d+\b"
+NAME = r"\b[xfmos]\d+\b"
+# Transforms that are of a kind with those that the words above name.
+KINDS = {
+    "pushed_along(": "pushed(", "dual(": "pushed(", "linearized(": "pushed(", "curved(": "pushed(slope(", "pulled_by(": "pulled(", "valued(": "slope(",
+    "aside(": "slope(", "chunked(": "batched(", "batched_out(": "batched(", "weighted(": "total(",
+}  # fmt: skip
+
+
+def _of_kinds(text: str) -> str:
+    for name, kind in KINDS.items():
+        text = text.replace(name, kind)
+    return text
 
 
 def relevant(lines: list[str]) -> list[str]:
@@ -305,7 +332,7 @@ def relevant(lines: list[str]) -> list[str]:
         before = len(kept)
         for i, line in enumerate(lines):
             found = set(re.findall(NAME, line))
-            makes = re.match(rf"(?:with .*:\n\s+)?({NAME}) = ", line)
+            makes = re.match(rf"(?:with .*:\n\s+|def )?({NAME})(?: = |\()", line)
             if makes and makes[1] in names or found & names and (not makes or re.search(r"\w_\(|out=", line)):
                 kept.add(i)
                 names |= found
@@ -324,6 +351,10 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             return "which tensors are of inference mode"
         if "storage that is not resizable" in str(ours) and any("_window(" in t for t in relevant(lines)):
             return "PyTorch's windows lie in memory for one element more"
+        if "leaf Variable that requires grad" in str(ours) and "linearized(" in lines[-1]:
+            return "writes to what is linearized"
+        if "must be floating-point or complex" in str(ours) and "linearized(" in lines[-1]:
+            return "linearized functions whose results have no tangents"
         if "nference tensor" in str(ours) and re.search(r"\.(detach\(\)|data)\.", lines[-1]):
             return "writes to tensors of inference mode, which PyTorch lets pass where they go through detach"
         if re.search(r"batched(_last)?\((.*\()?f", lines[-1]) and re.search(
@@ -372,6 +403,8 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             r"(.*= )?(int|float)\(x\d+\.sum\(\)\)", lines[-1]
         ):
             return "whether the imaginary parts of a sum add up to zero, or to a rounding"
+        if "a leaf Variable that requires grad is being used" in str(theirs) and "(f" in lines[-1]:
+            return "writes to what a transform is given"
         if "output 0 of LinalgInvEx" in str(theirs):
             return "PyTorch's own faults"
         if "modified by an inplace" in str(theirs) and not any(
@@ -389,8 +422,10 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
 def _is_rounded_narrowly(text: str, words: str) -> bool:
     """Whether one number of double precision differs as sums of narrower ones do, which the program has."""
     found = re.fullmatch(r".*\((?:float64|complex128)\): array\((\S+)\) != array\((\S+)\)", words)
-    narrow = re.search("'(float32|complex64)'", text) and re.search(D, text)
-    return bool(found and narrow) and _apart(words) < 1e-6
+    if not found or not re.search(D, text):
+        return False
+    bounds = (("'(float32|complex64)'", 1e-6), ("'float16'", 1e-3), ("'bfloat16'", 8e-3))
+    return any(re.search(dtypes, text) and _apart(words) < bound for dtypes, bound in bounds)
 
 
 def _apart(words: str) -> float:
@@ -405,7 +440,7 @@ def _apart(words: str) -> float:
 
 def chosen(lines: list[str], words: str) -> str | None:
     """Why numbers or facts may differ, or None."""
-    text = "\n".join(relevant(lines))
+    text = _of_kinds("\n".join(relevant(lines)))
     if re.search(r"'b?float16'(.|\n)*out=", text) and _apart(words) < 0.01:
         return "results of half precision are rounded to it before they go to a wider out="
     if _is_rounded_narrowly(text, words):

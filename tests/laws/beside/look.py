@@ -63,6 +63,11 @@ def facts(t, derived: bool = False) -> tuple:
     return seen if derived else (*seen, t.is_inference(), t.stride(), t.storage_offset())
 
 
+def lie_alike(shape: tuple, a: tuple, b: tuple) -> bool:
+    """Whether strides say the same of every dimension that has more than one element."""
+    return all(x == y for n, x, y in zip(shape, a, b, strict=True) if n != 1)
+
+
 def written(t) -> int:
     """How often a tensor was written; -1 of one that does not count."""
     return -1 if t.is_inference() else t._version

@@ -7,11 +7,23 @@ public names of the library are used, the same ones for each.
 from __future__ import annotations
 
 import importlib
+import math
 from types import ModuleType
 
 import numpy as np
 
-LAYOUTS = ("contiguous", "transposed", "sliced", "offset", "channels_last", "expanded", "wide")
+LAYOUTS = (
+    "contiguous",
+    "transposed",
+    "reversed",
+    "sliced",
+    "offset",
+    "channels_last",
+    "expanded",
+    "wide",
+    "conjugate",
+    "negative",
+)
 
 
 def _laid(torch, x, layout: str):
@@ -28,6 +40,12 @@ def _laid(torch, x, layout: str):
         return x.contiguous(memory_format=torch.channels_last)
     if layout == "expanded" and x.ndim and x.shape[0]:
         return x[:1].expand(x.shape)
+    if layout == "reversed" and x.ndim > 2:  # the first dimension lies densest
+        return x.movedim(0, -1).contiguous().movedim(-1, 0)
+    if layout == "conjugate" and x.is_complex():
+        return x.conj().resolve_conj().conj()
+    if layout == "negative" and x.dtype in (torch.float64, torch.float32):
+        return torch.complex(x, -x).conj().imag
     return x
 
 
@@ -35,6 +53,13 @@ def _tensors(value) -> list:
     if isinstance(value, list | tuple):
         return [t for v in value for t in _tensors(v)]
     return [value] if hasattr(value, "is_floating_point") else []
+
+
+def _flat(value) -> list:
+    """The names, numbers and tensors of nested dictionaries, one after the other."""
+    if isinstance(value, dict):
+        return [part for k, v in value.items() for part in (str(k), *_flat(v))]
+    return [part for v in value for part in _flat(v)] if isinstance(value, list | tuple) else [value]
 
 
 def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
@@ -61,15 +86,50 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
         sums = [(torch.view_as_real(t.resolve_conj()) if t.is_complex() else t).sum() for t in parts]
         return sum(sums[1:], sums[0])
 
-    def blank(value, size):
-        """What a result can be written to: as large as it is, or of a size that must change."""
-        made = [torch.zeros(t.shape if size is None else size, dtype=t.dtype) for t in _tensors(value)]
+    def weights(t):
+        """A constant as large as a tensor, no two elements of which are the same."""
+        return torch.tensor([math.cos(i + 0.5) for i in range(t.numel())], dtype=t.dtype).reshape(t.shape)
+
+    def weighted(value):
+        """A real number to which every element adds a share of its own, so that no slope vanishes by symmetry."""
+        parts = [t for t in _tensors(value) if t.is_floating_point() or t.is_complex()]
+        real = [torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in parts]
+        sums = [(t * weights(t)).sum() for t in real]
+        return sum(sums[1:], sums[0])
+
+    def blank(value, size, layout="contiguous"):
+        """What a result can be written to: as large as it is, lying as a layout says, or of a size that must change."""
+        made = [
+            _laid(torch, torch.zeros(t.shape if size is None else size, dtype=t.dtype), layout) for t in _tensors(value)
+        ]
         return made[0] if len(made) == 1 else tuple(made)
 
-    def pulled(f):
+    def pulled(by):
+        def transform(f):
+            def run(v):
+                out, pull = func.vjp(f, v)
+                return pull(by(out))[0]
+
+            return run
+
+        return transform
+
+    def dual(f):
+        """The tangent of a function, by dual numbers of the outermost level."""
+
         def run(v):
-            out, pull = func.vjp(f, v)
-            return pull(torch.ones_like(out))[0]
+            with torch.autograd.forward_ad.dual_level():
+                made = torch.autograd.forward_ad.make_dual(v, weights(v))
+                return torch.autograd.forward_ad.unpack_dual(f(made)).tangent
+
+        return run
+
+    def packed(f):
+        """A function whose saved tensors go through hooks."""
+
+        def run(v):
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+                return f(v)
 
         return run
 
@@ -90,15 +150,23 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
         return hook
 
     return {
-        "torch": torch, "F": functional, "given": given, "first": first, "total": total, "blank": blank, "pulled": pulled, "noted": noted,
+        "torch": torch, "F": functional, "given": given, "first": first, "total": total, "blank": blank, "noted": noted,
+        "weights": weights, "weighted": weighted, "pulled": pulled(torch.ones_like), "pulled_by": pulled(weights), "dual": dual, "packed": packed,
+        "pushed_along": lambda f: lambda v: func.jvp(f, (v,), (weights(v),))[1],
+        "linearized": lambda f: lambda v: func.linearize(f, v)[1](weights(v)),
+        "chunked": lambda f: lambda v: func.vmap(f, chunk_size=1)(torch.stack([v, v])),
+        "batched_out": lambda f: lambda v: func.vmap(f, in_dims=0, out_dims=-1)(torch.stack([v, v])),
+        "curved": lambda f: func.hessian(lambda v: weighted(f(v))),
+        "valued": lambda f: lambda v: func.grad_and_value(lambda u: weighted(f(u)))(v)[0],
+        "aside": lambda f: lambda v: func.grad(lambda u: (weighted(f(u)), u), has_aux=True)(v)[0],
         "pushed": lambda f: lambda v: func.jvp(f, (v,), (torch.ones_like(v),))[1],
         "twice": lambda v: torch.stack([v, v]),
         "batched": lambda f: lambda v: func.vmap(f)(torch.stack([v, v])),
         "batched_last": lambda f: lambda v: func.vmap(f, in_dims=-1, out_dims=-1)(torch.stack([v, v], -1)),
-        "slope": lambda f: func.grad(lambda v: total(f(v))),
+        "slope": lambda f: func.grad(lambda v: weighted(f(v))),
         "rows": func.jacrev, "columns": func.jacfwd, "functional": func.functionalize,
         "untracked": lambda f: held(torch.no_grad, f), "inferred": lambda f: held(torch.inference_mode, f),
         "recomputed": lambda f: lambda v: checkpoint(f, v, use_reentrant=False),
         "compiled": torch.compile if compiles else lambda f: f,
-        "noting": lambda what: lambda *_: log.append(what), "log": log, "inf": float("inf"), "nan": float("nan"),
+        "flat": _flat, "noting": lambda what: lambda *_: log.append(what), "log": log, "inf": float("inf"), "nan": float("nan"),
     }  # fmt: skip

@@ -97,5 +97,6 @@ CONTEXTS: tuple[str, ...] = (
 # Names of `namespace` that make of a function of one tensor another.
 NESTED: tuple[str, ...] = (
     "slope", "slope", "pulled", "pushed", "pushed", "batched", "batched", "batched_last", "rows", "columns", "functional", "untracked",
-    "inferred", "recomputed", "compiled",
+    "inferred", "recomputed", "compiled", "compiled", "pulled_by", "pushed_along", "dual", "packed", "linearized", "chunked", "batched_out",
+    "curved", "valued", "aside",
 )  # fmt: skip

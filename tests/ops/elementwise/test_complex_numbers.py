@@ -116,3 +116,13 @@ def test_tangents_of_one_part_are_of_the_shape_of_the_number(part) -> None:
     tangent = torch.func.jvp(number, (x,), (torch.full((3, 1), float("inf")),))[1]
     parts = torch.view_as_real(tangent)
     assert tangent.shape == (2, 3, 4) and parts[..., part].isinf().all() and (parts[..., 1 - part] == 0).all()
+
+
+@pytest.mark.parametrize("write", ["lt_", "eq_", "logical_or_"])
+def test_truths_are_written_to_negative_views(write) -> None:
+    base = torch.tensor([1 + 2j, 0.5j, 3 - 1j], dtype=torch.complex128).conj()
+    expected = getattr(base.imag.clone(), write)(torch.tensor([-2.0, 0.5, 0.0]))
+    view = base.imag
+    assert view.is_neg()
+    getattr(view, write)(torch.tensor([-2.0, 0.5, 0.0]))
+    assert torch.equal(view.resolve_neg(), expected) and torch.equal(base.resolve_conj().imag, expected)
