@@ -28,6 +28,7 @@ class ReverseLevel:
 
     def __init__(self) -> None:
         self.tracked: list[Tensor] = []  # the arguments, as the function sees them
+        self.edges: list[tuple] = []  # where their gradients go outside, as long as no write to them is recorded
         self.written: dict[int, tuple] = {}  # id -> (weak reference, Autograd before the first write)
 
     def __enter__(self) -> ReverseLevel:
@@ -36,9 +37,12 @@ class ReverseLevel:
         self.resume()
         return self
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, kind, *exc) -> None:
         self.suspend()
+        written = kind is None and any(edge_of(t) != e for t, e in zip(self.tracked, self.edges, strict=True))
         self.settle_written()
+        if written:  # its gradient would be that of what was written
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
     def resume(self) -> None:
         self.before = ambient.mode & _SWITCHES, ambient.reverse_levels
@@ -82,7 +86,9 @@ class ReverseLevel:
         elif value.is_leaf:
             value = value.view_as(value)
         value._keys &= ~INFERENCE_TENSOR
+        value._view_info = None  # no write gives it another history, that of what it shows, which would pass it by
         self.tracked.append(value)
+        self.edges.append(edge_of(value))
         return rewrap(value, wraps)
 
     def settle(self, result, recorded: bool | None = None):

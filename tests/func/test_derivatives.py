@@ -266,3 +266,35 @@ def test_tangents_made_in_inference_mode_are_taken() -> None:
             lambda v: torch.lerp(torch.zeros(2, dtype=torch.complex64), v, w), (x + 0j,), (torch.ones(2) + 0j,)
         )
     assert tangent.tolist() == [0.25, 0.25]
+
+
+def _places():
+    """What a transform may be given: without history, a leaf, a result of what somebody else differentiates."""
+    plain = torch.tensor([0.3, 0.7], dtype=torch.float64)
+    leaf = plain.clone().requires_grad_()
+    return [plain, leaf, leaf * 1]
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("write", [lambda v: v.add_(v * v), lambda v: v[:1].mul_(2), lambda v: v.view(-1).sin_()])
+def test_arguments_are_not_written_where_that_would_lose_the_gradient(write, place) -> None:
+    def function(v):
+        write(v)
+        return (v**3).sum()
+
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        grad(function)(_places()[place])
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        vjp(function, _places()[place])
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_derivatives_where_a_write_to_the_argument_was_not_recorded(place) -> None:
+    def function(v):
+        v.detach().mul_(2)
+        return v.sin().sum()
+
+    twice = torch.tensor([0.6, 1.4], dtype=torch.float64)
+    torch.testing.assert_close(grad(function)(_places()[place]).detach(), twice.cos())
+    second = grad(lambda u: grad(function)(u).sum())(_places()[place])
+    torch.testing.assert_close(second.detach(), -twice.sin())
