@@ -59,7 +59,11 @@ class Driver:
         frames = [frame_of(function, args, kwargs)]
         run_whole = functools.partial(function, *args, **kwargs)
         while True:
-            out = self._run_segment(frames, run_whole, hooked)
+            try:
+                out = self._run_segment(frames, run_whole, hooked)
+            except BaseException as error:
+                leave_blocks(frames, error)
+                raise
             if out is not STOP:
                 return out
             state, out = native_step(frames, Between(self, hooked))
@@ -133,6 +137,17 @@ def moving_here(frames: list[Frame]) -> Moving:
     """What changes from call to call where the frames stand, in whichever compiled function."""
     place = [(f.code.co_qualname, f.code.co_firstlineno, f.index, len(f.stack)) for f in frames]
     return moving_at(frames[0].code, tuple(place))
+
+
+def leave_blocks(frames: list[Frame], error: BaseException) -> None:
+    """Leave the `with` blocks that frames stand in, innermost first, when the graph from there on has raised."""
+    for frame in reversed(frames):
+        place = frame.index - 1 if frame.waiting else frame.index
+        while place < len(frame.steps) and (handler := frame.steps.handler(place)) is not None:
+            place, depth, _ = handler
+            if any(step.name == "WITH_EXCEPT_START" for step in frame.steps.steps[place : place + 2]):
+                frame.stack[depth - 1](type(error), error, error.__traceback__)
+    frames.clear()
 
 
 class Between(NativeWorld):

@@ -234,3 +234,43 @@ def test_a_break_where_hooks_of_saved_tensors_are_disabled() -> None:
     compiled = torch.compile(f, backend=lambda gm, _: graphs.append(gm) or gm)
     assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
     assert len(graphs) == 2
+
+
+class Noted:
+    """A context that says how it was left."""
+
+    def __init__(self):
+        self.seen: list = []
+
+    def __enter__(self):
+        self.seen.append("entered")
+
+    def __exit__(self, kind, error, traceback):
+        self.seen.append(kind)
+
+
+def _hooks():
+    return torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("context", [torch.inference_mode, _hooks, torch.no_grad])
+def test_contexts_are_left_where_a_graph_within_them_raises(context, backend) -> None:
+    noted = Noted()
+
+    def function(v):
+        with noted:
+            graph_break()
+            with context():
+                graph_break()
+                return torch.linalg.inv(v.sin())
+
+    compiled = torch.compile(function, backend=backend)
+    for _ in range(2):
+        with pytest.raises(torch.linalg.LinAlgError):
+            compiled(torch.zeros(2, 2, requires_grad=True))
+        assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        x = torch.tensor([3.0], requires_grad=True)
+        (x * x).sum().backward()  # what is saved goes through no hooks
+        assert x.grad.item() == 6 and not x.grad.is_inference()
+    assert noted.seen == ["entered", torch.linalg.LinAlgError] * 2
