@@ -13,6 +13,7 @@ import functools
 import types
 
 from ...autograd import calls as autograd_calls
+from ...autograd.forward_ad import exit_dual_level
 from ...autograd.leaf_rules import LeafRule
 from ...autograd.methods import RemovableHandle, add_hook
 from ...core import modes, tree
@@ -418,6 +419,10 @@ class Native(Attributes):
                 ambient.saved_hooks.pop()
                 ambient.restore(before)
                 raise Break("it enters hooks for saved tensors, which see what is saved when the graph runs")
+            if ambient.mode & ~before & modes.FORWARD:
+                exit_dual_level()
+                ambient.restore(before)
+                raise Break("it opens a level of forward mode")
             if (ambient.mode ^ before) & ALIEN_BITS:
                 raise Break("it enters a mode that looks at all calls")
             if (ambient.mode ^ before) & CONTEXT_BITS:

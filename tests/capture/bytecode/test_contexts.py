@@ -274,3 +274,21 @@ def test_contexts_are_left_where_a_graph_within_them_raises(context, backend) ->
         (x * x).sum().backward()  # what is saved goes through no hooks
         assert x.grad.item() == 6 and not x.grad.is_inference()
     assert noted.seen == ["entered", torch.linalg.LinAlgError] * 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_levels_of_forward_mode_are_opened_and_closed_in_compiled_functions(backend) -> None:
+    forward = torch.autograd.forward_ad
+
+    def tangent(v, function):
+        with forward.dual_level():
+            return forward.unpack_dual(function(forward.make_dual(v, torch.ones_like(v)))).tangent
+
+    compiled = torch.compile(tangent, backend=backend)
+    x = torch.tensor([0.5, 2.0])
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x, torch.sin), x.cos())
+        with pytest.raises(RuntimeError, match="shape"):
+            compiled(x, lambda v: v.reshape(7))
+        with forward.dual_level():  # none is open
+            pass
