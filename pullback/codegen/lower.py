@@ -23,7 +23,8 @@ from ..core.geometry import contiguous_strides
 from ..core.modes import process
 from ..core.tensor import Tensor, stride_of
 from ..graph.node import Node
-from ..ops.family.pointwise import POINTWISE, pointwise_declaration, rounded_number, stays_wide
+from ..ops.family.operands import rounded_number, stays_wide
+from ..ops.family.pointwise import POINTWISE, pointwise_declaration
 from ..ops.family.view import VIEW, GeometryDeclaration
 from ..ops.lowering import NotLowerable, takes_complex
 from ..ops.lowering.builder import Builder

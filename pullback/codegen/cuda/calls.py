@@ -24,7 +24,8 @@ from ...core.node import requires_grad
 from ...core.objects import make_view
 from ...core.tensor import CUDA, Parameter, Tensor, assemble, stride_of
 from ...ops.eager.functions import overridden_operators
-from ...ops.family.pointwise import POINTWISE, rounded_number
+from ...ops.family.operands import rounded_number
+from ...ops.family.pointwise import POINTWISE
 from ...ops.family.view import VIEW, GeometryDeclaration
 from ...ops.system.dispatch import autograd_layer
 from ...ops.system.operator import NONDIFFERENTIABLE, Operator, find

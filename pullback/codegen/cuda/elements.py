@@ -23,7 +23,8 @@ from ...core.device import device
 from ...core.dtype import dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.tensor import Tensor, stride_of, wrap
-from ...ops.family.pointwise import POINTWISE, in_order, pointwise_declaration, rounded_number, stays_wide
+from ...ops.family.operands import rounded_number, stays_wide
+from ...ops.family.pointwise import POINTWISE, in_order, pointwise_declaration
 from ...ops.lowering.elements import Element, Unlowerable, cast, number
 from ...ops.lowering.expressions import Expr, load, walk
 from ...ops.lowering.loops import Buffer

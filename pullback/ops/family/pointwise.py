@@ -22,7 +22,7 @@ from ...core import dtype as dtypes
 from ...core import halves
 from ...core.arrays import LARGE, can_split, library, run_chunks, split_elementwise
 from ...core.device import cpu
-from ...core.dtype import INT, dtype
+from ...core.dtype import dtype
 from ...core.elements import use_threads
 from ...core.errors import no_memory
 from ...core.geometry import broadcast_shapes, elementwise_strides
@@ -31,7 +31,7 @@ from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
-from ..eager.kernels import half_loop_of, has_loop, kernel_of, loop_of, run_into
+from ..eager.kernels import half_loop_of, has_loop, loop_of, run_into
 from ..eager.large import by_rows, looped_dtypes, loops_of
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
@@ -42,6 +42,8 @@ from ..system.operator import Operator, Spec, key_of
 from ..system.scalars import check_fits
 from ..system.schema import wrong_type
 from .base import Family, array_of, device_of
+from .operands import call_kernel, number_array, operand_mask, rounded_number, stays_wide
+from .plans import plan_of
 
 PROMOTE = "promote"  # operands meet in their common dtype
 INT_TO_FLOAT = "int_to_float"  # and integers become the default float
@@ -153,13 +155,7 @@ class Pointwise(Family):
             return operands, compute, compute
         return operands, compute, result(compute) if callable(result) else result
 
-    def _operand_mask(self, op: Operator) -> tuple[bool, ...]:
-        mask = op.__dict__.get("operand_mask")
-        if mask is None:
-            named = op.declared.operands
-            mask = tuple(a.name in named if named else a.is_tensor for a in op.schema.arguments)
-            op.operand_mask = mask
-        return mask
+    _operand_mask = staticmethod(operand_mask)
 
     def validate(self, op: Operator, args: tuple) -> None:
         """Python numbers only where they are allowed (`numbers`; absent: everywhere), then the operator's own check."""
@@ -196,7 +192,7 @@ class Pointwise(Family):
         _, compute, result = self.plan(op, args)
         working = dtypes.float32 if compute in dtypes.reduced_precision and not op.declared.native else compute
         if working is not compute:
-            if compute is dtypes.bfloat16 and (out := self._by_halves(op, args, result)) is not None:
+            if compute is dtypes.bfloat16 and (out := self.by_halves(op, args, result)) is not None:
                 return out
             args = self._rounded(op, args, compute)
         values = [
@@ -214,7 +210,13 @@ class Pointwise(Family):
             array = ufuncs.laid_out(array, order, xp)
         return wrap(array, result, device)
 
-    def _by_halves(self, op: Operator, args: tuple, result: dtype):
+    def execute_plain(self, op: Operator, args: tuple):
+        plan = plan_of(self, op, args)
+        if plan is None or (out := plan.run(op, args)) is NotImplemented:
+            return self.execute(op, args)
+        return out
+
+    def by_halves(self, op: Operator, args: tuple, result: dtype):
         """The result of large bfloat16 tensors of one shape, by a loop in C."""
         loop = half_loop_of(op) if result is dtypes.bfloat16 else None
         arrays = [a._array for a in args if isinstance(a, Tensor)]
@@ -457,15 +459,6 @@ def _by_rows(op: Operator, values: list, arrays: list, result: np.dtype):
     return None if name is None else by_rows(name, given)
 
 
-def call_kernel(op: Operator, xp, values: list):
-    if op.kernel is not None:
-        return kernel_of(op)(xp, *values)
-    arrays = [v for v in values if hasattr(v, "dtype")]
-    if xp is np and (loop := loop_of(op)) is not None and all(a.dtype.char == "f" for a in arrays):
-        return loop(*arrays)
-    return getattr(xp, op.declared.ufunc)(*arrays)
-
-
 def call_on_device(op: Operator, xp, values: list):
     """The kernel on arrays of a CUDA device."""
     if op.kernel is None:
@@ -504,33 +497,6 @@ def _run_in_pieces(op: Operator, values: list[_Piece], out) -> None:
                 out[part] = call_kernel(op, np, pieces)
 
     run_chunks([lambda s=s: work(s, min(s + share, length)) for s in range(0, length, share)])
-
-
-def stays_wide(op: Operator, argument, rank: int = 0) -> bool:
-    """Whether an operand, a number or a tensor of `rank` dimensions, enters a computation in half precision unrounded."""
-    return not rank and argument.name in op.declared.wide
-
-
-def rounded_number(value, d: dtype) -> float:
-    """A Python number rounded to a floating dtype."""
-    return float(number_array(np, value, d))
-
-
-def number_array(xp, value, working: dtype):
-    """A Python number as a 0-d array of a dtype; integers out of range wrap, as in PyTorch."""
-    if hasattr(value, "is_symbolic"):
-        if getattr(value, "is_ragged", False):
-            raise RuntimeError(f"invalid argument: the ragged size {value!r} is no number to compute with")
-        value = value.concrete()
-    if working.category == INT and isinstance(value, int) and not isinstance(value, bool):
-        info = np.iinfo(working.numpy)
-        if not info.min <= value <= info.max:
-            value = (value - int(info.min)) % (1 << info.bits) + int(info.min)
-    if not working.is_complex and isinstance(value, complex):
-        value = value.real
-    if xp is not np and working.numpy.kind in "biufc":
-        return working.numpy.type(value)  # goes to the device with the call
-    return xp.asarray(value, dtype=working.numpy)
 
 
 POINTWISE = Pointwise()

@@ -1,0 +1,90 @@
+"""Plans of element-wise calls: whatever the dtypes, shapes and order of memory, bits, strides and errors are those of `execute`.
+
+In: every element-wise operator, with operands of two dtypes, rows and columns and Python numbers among them. Always holds: a plan that was
+made by one call serves the next of its kind, with other values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback.ops.family.plans import plan_of
+from pullback.ops.family.pointwise import POINTWISE
+from pullback.ops.system.operator import registry
+
+F, D, H, E = torch.float32, torch.float64, torch.bfloat16, torch.float16
+PAIRS = [
+    (F, F), (F, D), (F, torch.int64), (torch.int64, F), (torch.int32, torch.uint8), (torch.bool, torch.int64), (H, H), (H, F), (E, H),
+    (H, torch.int64), (torch.complex64, F), (D, torch.complex64), (torch.bool, torch.bool), (D, E),
+]  # fmt: skip
+OPERATORS = [op for op in registry.values() if op.family is POINTWISE and op.body is None and op.tensor_positions]
+NUMBERS = {"Scalar": 2, "float": 0.75, "int": 2, "bool": True}
+
+
+def tensor(rng: np.random.Generator, shape: tuple, dtype: torch.dtype):
+    values = torch.from_numpy(np.asarray(rng.integers(-8, 9, shape) / 4))
+    if not dtype.is_floating_point and not dtype.is_complex:
+        values = (values.abs() + 1).floor()
+    return values.to(dtype)
+
+
+def arguments(op, dtypes: tuple, seed: int, variant: str) -> tuple:
+    """Operands of two dtypes in turn: row-major, transposed, a row among matrices, without dimensions, or numbers after the first."""
+    rng, out, count = np.random.default_rng(seed), [], 0
+    for argument in op.schema.arguments:
+        if argument.is_tensor:
+            shape = ((3, 4), (4,), ())[count if variant in ("rows", "dimensionless") else 0] if count < 3 else (3, 4)
+            if variant == "dimensionless" and count:
+                shape = ()
+            made = tensor(rng, shape, dtypes[count % 2])
+            if variant == "transposed" and made.ndim == 2:
+                made = tensor(rng, (4, 3), dtypes[count % 2]).t()
+            out.append(1.5 if variant == "numbers" and count and not argument.optional else made)
+            count += 1
+        elif argument.has_default:
+            out.append(argument.default)
+        else:
+            out.append(NUMBERS.get(argument.base))
+    return tuple(out)
+
+
+def outcome(run):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            found = run()
+        except Exception as error:
+            return type(error), str(error)
+    return found.dtype, found.shape, found.stride(), found._array.tobytes()
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.qualified_name)
+def test_what_a_plan_gives_is_what_the_rules_give(op):
+    for dtypes, variant, seed in itertools.product(PAIRS, ("plain", "rows", "transposed", "dimensionless", "numbers"), (0, 1)):
+        args = arguments(op, dtypes, seed, variant)
+        expected = outcome(lambda: POINTWISE.execute(op, args))
+        assert outcome(lambda: POINTWISE.execute_plain(op, args)) == expected, (dtypes, variant, seed)
+
+
+def test_plans_serve_calls_of_one_kind_alone():
+    x, d, add = torch.ones(3), torch.ones(3, dtype=D), registry["add.Tensor"]
+    plan = plan_of(POINTWISE, add, (x, d, 1))
+    assert plan is plan_of(POINTWISE, add, (2 * x, 3 * d, 1))
+    assert plan.run(add, (x, d, 2)).tolist() == [3.0] * 3
+    assert plan_of(POINTWISE, add, (x, d[0], 1)) is not plan
+
+
+def test_plans_know_the_default_dtype():
+    i = torch.arange(3)
+    assert i.sin().dtype is F
+    torch.set_default_dtype(D)
+    try:
+        assert i.sin().dtype is D and (i * 1.5).dtype is D
+    finally:
+        torch.set_default_dtype(F)
+    assert i.sin().dtype is F and (i * 1.5).dtype is F
