@@ -14,6 +14,10 @@
 
 #include "native_machine.h"
 #include "native_types.h"
+#ifdef HAS_LEVELS
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 #if defined(__clang__)
 #define SIMD _Pragma("clang loop vectorize(enable)")
 #else
@@ -32,14 +36,14 @@
 #undef V
 #ifdef HAS_LEVELS
 #pragma GCC push_options
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx2,fma,f16c")
 #define V(name) name##_avx2
 #include "native_elements.h"
 #include "native_special.h"
 #undef V
 #pragma GCC pop_options
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c,prefer-vector-width=512")
 #define V(name) name##_avx512
 #include "native_elements.h"
 #include "native_special.h"
@@ -76,13 +80,15 @@ static Kernel TABLE[] = {
 #undef ROW
 };
 #ifdef HAS_LEVELS
-static const Loop widens[3] = {widen_plain, widen_avx2, widen_avx512}, narrows[3] = {narrow_plain, narrow_avx2, narrow_avx512};
+static const Loop widens[2][3] = {{widen_plain, widen_avx2, widen_avx512}, {widen_half_plain, widen_half_avx2, widen_half_avx512}};
+static const Loop narrows[2][3] = {{narrow_plain, narrow_avx2, narrow_avx512}, {narrow_half_plain, narrow_half_avx2, narrow_half_avx512}};
 static const Loop fills_f[3] = {h_fill_f_plain, h_fill_f_avx2, h_fill_f_avx512}, fills_d[3] = {h_fill_d_plain, h_fill_d_avx2, h_fill_d_avx512};
 #else
-static const Loop widens[3] = {widen_plain, widen_plain, widen_plain}, narrows[3] = {narrow_plain, narrow_plain, narrow_plain};
+static const Loop widens[2][3] = {{widen_plain, widen_plain, widen_plain}, {widen_half_plain, widen_half_plain, widen_half_plain}};
+static const Loop narrows[2][3] = {{narrow_plain, narrow_plain, narrow_plain}, {narrow_half_plain, narrow_half_plain, narrow_half_plain}};
 static const Loop fills_f[3] = {h_fill_f_plain, h_fill_f_plain, h_fill_f_plain}, fills_d[3] = {h_fill_d_plain, h_fill_d_plain, h_fill_d_plain};
 #endif
-static Loop widen, narrow, fill_f, fill_d; /* those for this processor */
+static Loop widen[2], narrow[2], fill_f, fill_d; /* those for this processor; of bfloat16, of float16 */
 #define KERNELS ((int)(sizeof TABLE / sizeof *TABLE))
 
 static int size_of(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
@@ -440,12 +446,12 @@ static PyObject *py_over_rows(PyObject *self, PyObject *args) {
     return PyBool_FromLong(fits);
 }
 
-/* ---- bfloat16: computed in single precision, a piece that stays near at a time */
+/* ---- bfloat16 and float16: computed in single precision, a piece that stays near at a time */
 typedef struct {
     const Kernel *kernel; /* NULL: the first is widened or narrowed to the second */
     char *at[MOST_OPERANDS];
     float numbers[MOST_OPERANDS];
-    int is_narrow;
+    int is_narrow, is_half;
 } Halves;
 
 static void halves_part(long first, long last, void *const *arguments) {
@@ -453,7 +459,7 @@ static void halves_part(long first, long last, void *const *arguments) {
     const Kernel *k = h->kernel;
     if (!k) {
         char *p[2] = {h->at[0] + first * (h->is_narrow ? 4 : 2), h->at[1] + first * (h->is_narrow ? 2 : 4)};
-        (h->is_narrow ? narrow : widen)(last - first, p);
+        (h->is_narrow ? narrow : widen)[h->is_half](last - first, p);
         return;
     }
     float room[MOST_OPERANDS][BUFFER] __attribute__((aligned(64)));
@@ -465,24 +471,25 @@ static void halves_part(long first, long last, void *const *arguments) {
         i64 n = last - at < BUFFER ? last - at : BUFFER, whole = (n + WHOLE - 1) / WHOLE * WHOLE;
         for (int o = 0; o < k->arrays; o++) {
             char *pair[2] = {h->at[o] + at * 2, p[o]};
-            widen(n, pair);
+            widen[h->is_half](n, pair);
             memset(room[o] + n, 0, (size_t)(whole - n) * sizeof(float));
         }
         k->loop(whole, p);
         char *pair[2] = {p[inputs], h->at[k->arrays] + at * 2};
-        narrow(n, pair);
+        narrow[h->is_half](n, pair);
     }
 }
 
-/* over_halves(name, (array, ..., result), (number, ...), threads): whether the loop of this name was run on row-major arrays of one size that
- * hold bfloat16 as 16-bit integers; without a name, one array is widened to single precision or narrowed from it */
+/* over_halves(name, (array, ..., result), (number, ...), threads, is_half): whether the loop of this name was run on row-major arrays of one size
+ * that hold bfloat16, or float16, as 16-bit integers; without a name, one array is widened to single precision or narrowed from it */
 static PyObject *py_over_halves(PyObject *self, PyObject *args) {
     const char *name;
     PyObject *given, *numbers;
     long threads;
-    if (!PyArg_ParseTuple(args, "sO!O!l", &name, &PyTuple_Type, &given, &PyTuple_Type, &numbers, &threads))
+    int is_half = 0;
+    if (!PyArg_ParseTuple(args, "sO!O!lp", &name, &PyTuple_Type, &given, &PyTuple_Type, &numbers, &threads, &is_half))
         return NULL;
-    Halves h = {*name ? find(name, 'f') : NULL, {NULL}, {0}, 0};
+    Halves h = {*name ? find(name, 'f') : NULL, {NULL}, {0}, 0, is_half};
     Py_buffer views[MOST_OPERANDS];
     int held = 0, operands = (int)PyTuple_GET_SIZE(given), values = (int)PyTuple_GET_SIZE(numbers);
     int fits = *name ? h.kernel && h.kernel->arrays + 1 == operands && h.kernel->numbers == values && h.kernel->results == 1 &&
@@ -629,7 +636,7 @@ static PyMethodDef methods[] = {
     {"ufuncs", py_ufuncs, METH_NOARGS, "ufuncs() -> {name: ufunc}"},
     {"update", py_update, METH_VARARGS, "update(name, arrays, numbers, threads) -> how many tuples were done"},
     {"over_rows", py_over_rows, METH_VARARGS, "over_rows(name, arrays and result, threads) -> whether it was done"},
-    {"over_halves", py_over_halves, METH_VARARGS, "over_halves(name, arrays and result, numbers, threads) -> whether it was done"},
+    {"over_halves", py_over_halves, METH_VARARGS, "over_halves(name, arrays and result, numbers, threads, is_half) -> whether it was done"},
     {"use_threads", py_use_threads, METH_O, "use_threads(how many): for large arrays"},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},
@@ -637,12 +644,25 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_elements", "See core.elements.", -1, methods, NULL, NULL, NULL, NULL};
 
+/* Whether the processor casts float16, which AVX2 does not say. */
+static int has_half_casts(void) {
+#ifdef HAS_LEVELS
+    unsigned int a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+#else
+    return 0;
+#endif
+}
+
 PyMODINIT_FUNC PyInit__elements(void) {
     const int level = machine_level();
     for (int k = 0; k < KERNELS; k++)
         TABLE[k].loop = TABLE[k].loops[level];
-    widen = widens[level];
-    narrow = narrows[level];
+    for (int k = 0; k < 2; k++) {
+        const int own = k && !has_half_casts() ? 0 : level;
+        widen[k] = widens[k][own];
+        narrow[k] = narrows[k][own];
+    }
     fill_f = fills_f[level];
     fill_d = fills_d[level];
     return PyModule_Create(&module);

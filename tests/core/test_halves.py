@@ -1,4 +1,4 @@
-"""bfloat16 in C: casts and loops give what the array library gives, bit for bit where it rounds once."""
+"""bfloat16 and float16 in C: casts and loops give what the array library gives, bit for bit where it rounds once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pullback.ops.system.operator import registry
 if halves._elements is None:
     pytest.skip("the extension is not built", allow_module_level=True)
 
-BF16 = torch.bfloat16.numpy
+BF16, F16, F32 = torch.bfloat16.numpy, np.dtype(np.float16), np.dtype(np.float32)
+KINDS = pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16], ids=str)
 SIZES = (512, 513, 1000, 40_001, 200_003)
 SPECIAL = (np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 3.4e38, -3.39e38, 1e-40, 1.00390625, 1.01171875, 1.0039063)
 
@@ -40,21 +41,42 @@ def same(found: np.ndarray, expected: np.ndarray) -> bool:
     return found.dtype == expected.dtype and np.array_equal(found[~nan].view("u2"), expected[~nan].view("u2"))
 
 
+@KINDS
 @pytest.mark.parametrize("n", SIZES)
-def test_casts(n: int, threads: int):
+def test_casts(n: int, kind, threads: int):
     x = singles(n)
-    narrow = halves.cast(x, BF16)
-    assert same(narrow, x.astype(BF16))
-    wide = halves.cast(narrow, np.dtype(np.float32))
-    np.testing.assert_array_equal(wide, narrow.astype(np.float32))
-    t = torch.from_numpy(x).to(torch.bfloat16)
-    assert same(t._array, x.astype(BF16)) and t._array.base is None
-    np.testing.assert_array_equal(t.to(torch.float32).numpy(), narrow.astype(np.float32))
+    x[n // 2 :] = np.random.default_rng(1).standard_normal(n - n // 2) * 10.0 ** np.random.default_rng(2).integers(
+        -9, 6, n - n // 2
+    )
+    with np.errstate(all="ignore"):
+        expected = x.astype(kind.numpy)
+    narrow = halves.cast(x, kind.numpy)
+    assert same(narrow, expected)
+    wide = halves.cast(narrow, F32)
+    np.testing.assert_array_equal(wide, narrow.astype(F32))
+    t = torch.from_numpy(x).to(kind)
+    assert same(t._array, expected) and t._array.base is None
+    np.testing.assert_array_equal(t.to(torch.float32).numpy(), narrow.astype(F32))
 
 
-def test_every_bfloat16_comes_back():
-    every = np.arange(1 << 16, dtype=np.uint16).view(BF16)
-    assert same(halves.cast(halves.cast(every, np.dtype(np.float32)), BF16), every)
+@KINDS
+@pytest.mark.parametrize("beside", [0, 7])
+def test_every_number_comes_back(kind, beside: int):
+    every = np.arange((1 << 16) - beside, dtype=np.uint16).view(kind.numpy)
+    wide = halves.cast(every, F32)
+    np.testing.assert_array_equal(wide, every.astype(F32))
+    assert same(halves.cast(wide, kind.numpy), every)
+
+
+def test_float16_is_rounded_to_the_even_one_of_two():
+    every = np.arange(0x7C00, dtype=np.uint16).view(F16).astype(np.float64)
+    between = ((every[:-1] + every[1:]) / 2).astype(F32)
+    x = np.concatenate(
+        [between, np.nextafter(between, F32.type(0)), np.nextafter(between, F32.type(np.inf)), [65519, 65520, 65536]]
+    ).astype(F32)
+    with np.errstate(all="ignore"):
+        for sign in (x, -x):
+            assert same(halves.cast(sign, F16), sign.astype(F16))
 
 
 def test_casts_that_are_left_to_the_array_library():
@@ -77,29 +99,60 @@ def test_casts_that_are_left_to_the_array_library():
 PAIRS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 
 
+@KINDS
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("n", SIZES)
-def test_operators_of_two(name: str, n: int, threads: int):
-    x, y = (singles(n, seed).astype(BF16) for seed in (1, 2))
+def test_operators_of_two(name: str, n: int, kind, threads: int):
     with np.errstate(all="ignore"):
+        x, y = (singles(n, seed).astype(kind.numpy) for seed in (1, 2))
         expected = PAIRS[name](x, y)
-    t, u = torch.from_numpy(x.view("u2")).view(torch.bfloat16), torch.from_numpy(y.view("u2")).view(torch.bfloat16)
+    t, u = (torch.from_numpy(a.view("u2")).view(kind) for a in (x, y))
     assert same(getattr(torch, name)(t, u)._array, expected)
-    into = t.clone()
-    assert same(getattr(into, name + "_")(u)._array, expected)
     rows = getattr(torch, name)(t[: n // 2 * 2].reshape(2, -1), u[: n // 2])
     assert same(rows._array.reshape(-1)[: n // 2], expected[: n // 2])
+    into = t.clone()
+    assert same(getattr(into, name + "_")(u)._array, expected)
 
 
+@KINDS
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_extremes_of_zeros_do_not_depend_on_how_many_there_are(name: str, kind):
+    found = {
+        n: [
+            getattr(torch, name)(x, -x).signbit().unique().tolist()
+            for x in (torch.zeros(n, dtype=kind), -torch.zeros(n, dtype=kind))
+        ]
+        for n in (1, 5, 600)
+    }
+    assert found[1] == found[5] == found[600]
+
+
+@KINDS
 @pytest.mark.parametrize("n", SIZES)
-def test_functions_of_one(n: int, threads: int):
-    x = torch.randn(n).mul(10).to(torch.bfloat16)
+def test_numbers_and_comparisons(n: int, kind, threads: int):
+    with np.errstate(all="ignore"):
+        x, y = (singles(n, seed).astype(kind.numpy) for seed in (1, 2))
+        tripled = (x.astype(F32) * F32.type(3.3)).astype(kind.numpy)
+    t, u = (torch.from_numpy(a.view("u2")).view(kind) for a in (x, y))
+    assert same((t * 3.3)._array, tripled) and same(t.clone().mul_(3.3)._array, tripled)
+    for name, expected in (("lt", x < y), ("isnan", np.isnan(x)), ("eq", x == x)):
+        others = {"lt": (u,), "eq": (t,)}.get(name, ())
+        np.testing.assert_array_equal(getattr(torch, name)(t, *others).numpy(), expected)
+
+
+@KINDS
+@pytest.mark.parametrize("n", SIZES)
+def test_functions_of_one(n: int, kind, threads: int):
+    x = torch.randn(n).mul(10).to(kind)
     x[:3] = torch.tensor([float("nan"), float("inf"), -float("inf")])
-    for name in ("exp", "reciprocal", "sin", "sqrt", "log1p"):
-        wide = getattr(x.to(torch.float64), name)()
+    for name in ("exp", "reciprocal", "sin", "sqrt", "log1p", "floor", "round"):
+        wide = getattr(x.to(torch.float64), name)().to(kind)
         found = getattr(x, name)()
-        assert found.dtype is torch.bfloat16
-        np.testing.assert_allclose(found.to(torch.float64).numpy(), wide.numpy(), rtol=2**-8, atol=1e-38)
+        assert found.dtype is kind
+        atol = 1e-38 if kind is torch.bfloat16 else 2**-24
+        np.testing.assert_allclose(
+            found.to(torch.float64).numpy(), wide.to(torch.float64).numpy(), rtol=2**-8, atol=atol
+        )
 
 
 # ---- products

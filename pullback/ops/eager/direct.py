@@ -127,14 +127,23 @@ def _native_body_lines(op: Operator, history: str, values: str) -> list[str]:
 
 
 def _inplace_lines(call: Call) -> list[str]:
-    """A function in C writes plain tensors without history, where there is one that takes the call."""
+    """A function in C, or the family, writes plain tensors without history, where there is one that takes the call."""
     form, conditions = call.op.inplace, _conditions(call)
-    if form is None or form.native is None or conditions is None:
+    if form is None or conditions is None or form.native is None and not _is_written(call.op):
         return []
     recorded = f"ambient.mode == 0 or ambient.mode == 1 and not ({_history(call, views_apart=True, written=1)})"
     values = ", ".join([f"c_{v}" if a.is_list and a.base in _LISTS else v for v, a in call.arguments])
-    run = [f"out_ = native(({values},))", *block("if out_ is not None:", "return out_")]
+    native = [f"out_ = native(({values},))", *block("if out_ is not None:", "return out_")]
+    own = block(f"if write_plain(record, ({values},)):", f"return {call.arguments[0][0]}")
+    run = [*(native if form.native is not None else []), *(own if _is_written(call.op) else [])]
     return [MARK, *block(f"if {all_of(*conditions, f'({recorded})')}:", *run)]
+
+
+def _is_written(op: Operator) -> bool:
+    """Whether the family itself puts results of plain calls into their first argument."""
+    declared = op.declared
+    special = declared.write is not None or declared.expanded is not None or declared.scatters
+    return op.family.write_plain is not None and op.body is None and not special
 
 
 def _run(call: Call, given: list[str]) -> list[str]:
@@ -173,7 +182,7 @@ def names_of(op: Operator) -> dict:
         "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "DTYPE": dtype,
         "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute_plain,
         "wrap_outputs": family.wrap_outputs, "as_tensor": as_tensor,
-        "native": op.native, "may_have_history": may_have_history, "is_unheard": is_unheard,
+        "native": op.native, "record": op.inplace_of or op, "write_plain": family.write_plain, "may_have_history": may_have_history, "is_unheard": is_unheard,
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, dtype
+from ...core.halves import with_number
 from ...core.small import written_once
 from ..system.operator import Operator
 from .kernels import half_loop_of, kernel_of, loop_of
@@ -56,7 +57,7 @@ def names_of(op: Operator) -> dict:
         "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,)),
         "laid_out": laid_out, "written_once": written_once, "is_unheard": is_unheard, "may_have_history": may_have_history, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None,
-        "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "WORKING": np.dtype(np.float32),
+        "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "with_number": with_number,
     }  # fmt: skip
     for name, other in declared.overloads.items():
         chosen, output = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
@@ -64,7 +65,7 @@ def names_of(op: Operator) -> dict:
     if declared.ufunc is not None:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
         names |= {"loop": loop_of(functional), "FLOAT32": dtypes.float32}
-        names |= {"half_loop": half_loop_of(functional), "BFLOAT16": dtypes.bfloat16}
+        names |= {"half_loop": half_loop_of(functional)}
         names |= {"LOOPS": loops_of(functional), "over_all": over_all, "shares": shares}
     if declared.constant is not None:
         names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
@@ -87,9 +88,14 @@ def _finish(call: Call, tensors: list[str]) -> list[str]:
 # ---- one ufunc
 def _ufunc(call: Call) -> str:
     """The ufunc of a call: one in C where there is one for the dtype."""
-    half = "" if half_loop_of(call.op) is None else "half_loop if d is BFLOAT16 else "
+    half = "" if half_loop_of(call.op) is None else "half_loop if d in HALVES else "
     single = "" if loop_of(call.op) is None else "loop if d is FLOAT32 else "
     return f"({single}{half}ufunc)" if half or single else "ufunc"
+
+
+def _number_ufunc(call: Call) -> str:
+    """The ufunc of a call with a number."""
+    return "ufunc" if half_loop_of(call.op) is None else "(half_loop if d in HALVES else ufunc)"
 
 
 def _unary(call: Call, x: str, out: str) -> str:
@@ -147,13 +153,13 @@ def _binary_lines(call: Call, x: str, y: str) -> list[str]:
     if _takes_number(call.op, y):
         lines += block(
             f"elif {_number_fits(call, y)}:",
-            f"r = ufunc({x}._array, asarray({y}, dtype={x}._array.dtype), out=...)",
+            f"r = {_number_ufunc(call)}({x}._array, asarray({y}, dtype={x}._array.dtype), out=...)",
             *_finish(call, [x]),
         )
     if y in call.op.declared.wide:
         lines += block(
             f"elif d in HALVES and ({y}.__class__ is float or {y}.__class__ is int):",
-            f"r = ufunc({x}._array.astype(WORKING), asarray({y}, dtype=WORKING), out=...).astype({x}._array.dtype)",
+            f"r = with_number(ufunc, {x}._array, {y})",
             *_finish(call, [x]),
         )
     return lines
@@ -321,7 +327,7 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     if _takes_number(call.op, y):
         lines += block(
             f"if {all_of(_number_fits(call, y), _writable([x], 'DIRECT'))}:",
-            f"ufunc({x}._array, asarray({y}, dtype={x}._array.dtype), out={x}._array)",
+            f"{_number_ufunc(call)}({x}._array, asarray({y}, dtype={x}._array.dtype), out={x}._array)",
             *done,
         )
     return block(*head, *lines)

@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from ...core import dtype as dtypes
 from ...core import halves
 from ...core.elements import table
 from ...core.source import run_source
@@ -96,18 +97,25 @@ _ROWS = frozenset(
 
 @cache
 def half_loop_of(op: Operator) -> Callable | None:
-    """A function with the array library's ufunc's arguments, for bfloat16: a loop in C on many elements, else that ufunc. None where
-    there is no loop."""
+    """A function with the array library's ufunc's arguments, for bfloat16 and float16: on many elements a loop in C, or the ufunc in single
+    precision, else that ufunc. None where the ufunc is not the whole operator."""
     declared = op.declared
     name = getattr(declared, "ufunc", None)
-    if name is None or declared.constant is not None or declared.result is not None or not table:
+    is_condition = declared.result is dtypes.bool
+    if name is None or declared.constant is not None or declared.result is not None and not is_condition or not table:
         return None
-    if name not in _ROWS and loop_of(op) is None:
+    if name in ("fmax", "fmin"):  # which of two zeros they give depends on where it stands, in single precision
         return None
-    ufunc, loop = getattr(np, name), f"rows:{name}" if name in _ROWS else key_of(op)
+    ufunc, loop = getattr(np, name), None
+    few = 1 if name in ("maximum", "minimum") else halves.FEW  # of two zeros they give the second, in float16 the first
+    if not is_condition and (name in _ROWS or loop_of(op) is not None):
+        loop = f"rows:{name}" if name in _ROWS else key_of(op)
 
     def run(*arrays, out=...):
-        found = halves.run(loop, *arrays, out=None if out is ... else out)
+        into = None if out is ... else out
+        found = None if loop is None else halves.run(loop, *arrays, out=into)
+        if found is None:
+            found = halves.through(ufunc, arrays, not is_condition, into, few)
         return ufunc(*arrays, out=out) if found is None else found
 
     return run

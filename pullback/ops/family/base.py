@@ -45,6 +45,8 @@ class Family:
         None  # write(op, target, args) -> bool: put the result of a functional call straight into `target`, if it can
     )
 
+    write_plain: Callable | None = None  # write_plain(op, args) -> bool: a plain call of it in place, if it can
+
     def execute(self, op: Operator, args: tuple):
         """Run the kernel on the arrays of the arguments and wrap what comes out."""
         check = op.declared.check

@@ -10,6 +10,7 @@ import numpy as np
 from ...core.dtype import INT, dtype
 from ..eager.kernels import kernel_of, loop_of
 from ..system.operator import Operator
+from ..system.scalars import integer_range
 
 __all__ = ["call_kernel", "number_array", "operand_mask", "rounded_number", "stays_wide"]
 
@@ -50,9 +51,9 @@ def number_array(xp, value, working: dtype):
             raise RuntimeError(f"invalid argument: the ragged size {value!r} is no number to compute with")
         value = value.concrete()
     if working.category == INT and isinstance(value, int) and not isinstance(value, bool):
-        info = np.iinfo(working.numpy)
-        if not info.min <= value <= info.max:
-            value = (value - int(info.min)) % (1 << info.bits) + int(info.min)
+        low, high = integer_range(working)
+        if not low <= value <= high:
+            value = (value - low) % (high - low + 1) + low
     if not working.is_complex and isinstance(value, complex):
         value = value.real
     if xp is not np and working.numpy.kind in "biufc":

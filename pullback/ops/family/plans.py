@@ -1,8 +1,8 @@
 """What an element-wise call on small plain tensors of the CPU comes to: found out once for each combination of dtypes.
 
-`plan_of(family, op, args)` is the plan of a call, kept by the operator under the dtypes of its tensors and the classes of its numbers; None
-where a call may not be told from its dtypes alone (promotion or support that ask for values, numbers that must fit, many elements, dtypes
-that the array library does not compute in). `plan.run(op, args)` then does what `Pointwise.execute` does, which stays the only
+`plan_of(family, op, args)` is the plan of a call, kept by the operator under the dtypes of its tensors, the classes of its numbers and its
+words, of which rules of promotion and support may ask; None where a call has many elements or dtypes that the array library does not
+compute in. `plan.run(op, args)` then does what `Pointwise.execute` does, which stays the only
 place that says what is right: the plan is read off the same rules. NotImplemented where the kernel refuses the arrays: `execute` says why.
 """
 
@@ -20,12 +20,12 @@ from ...core.tensor import Tensor
 from ..eager import ufuncs
 from ..eager.kernels import half_loop_of
 from ..system.operator import Operator
+from ..system.scalars import check_fits
 from .operands import call_kernel, number_array, operand_mask, rounded_number, stays_wide
 
 __all__ = ["plan_of"]
 
 _NUMBERS = frozenset((int, float, bool, complex))
-_BF16 = dtypes.bfloat16.numpy
 _MISSING = object()
 
 
@@ -39,7 +39,7 @@ def plan_of(family, op: Operator, args: tuple) -> Plan | None:
             key.append(a.dtype)
             key.append(not array.ndim)
         else:
-            key.append(a.__class__)
+            key.append(a if a.__class__ is str else a.__class__)
     plans = op.__dict__.setdefault("plans", {})
     plan = plans.get(found := tuple(key), _MISSING)
     if plan is _MISSING:
@@ -49,7 +49,7 @@ def plan_of(family, op: Operator, args: tuple) -> Plan | None:
 
 def _planned(family, op: Operator, args: tuple) -> Plan | None:
     declared, tensors = op.declared, op.tensors(args)
-    if callable(declared.promote) or callable(declared.supports) or declared.last_leads or not tensors:
+    if declared.last_leads or not tensors:
         return None
     if any(t.dtype not in ufuncs.COMPUTED for t in tensors):
         return None
@@ -58,7 +58,7 @@ def _planned(family, op: Operator, args: tuple) -> Plan | None:
     family.validate(op, args)
     _, compute, result = family.plan(op, args)
     halved = compute in dtypes.reduced_precision and not declared.native
-    if compute not in ufuncs.COMPUTED or result not in ufuncs.COMPUTED or halved and declared.fitting:
+    if compute not in ufuncs.COMPUTED or result not in ufuncs.COMPUTED:
         return None
     if any(t.dtype.category > compute.category for t in tensors):
         return None
@@ -79,9 +79,9 @@ class Plan:
         self.family, self.check, self.result, self.numpy = family, declared.check, result, result.numpy
         self.places = not declared.contiguous
         rounds = working is not compute
-        self.halves = rounds and compute is dtypes.bfloat16 is result and half_loop_of(op) is not None
+        self.halves = compute if rounds and half_loop_of(op) is not None else None
         self.arrays: list[tuple[int, tuple[np.dtype, ...]]] = []
-        self.numbers: list[tuple[int, dtype | None, dtype]] = []
+        self.numbers: list[tuple[int, dtype | None, bool, dtype | None]] = []
         for i, (argument, value, is_operand) in enumerate(
             zip(op.schema.arguments, args, operand_mask(op), strict=True)
         ):
@@ -89,9 +89,10 @@ class Plan:
                 wide = not is_operand or stays_wide(op, argument, value._array.ndim)
                 through = [compute] if rounds and not wide else []
                 self.arrays.append((i, _casts(value.dtype, [*through, working] if is_operand else [])))
-            elif is_operand and value is not None:
-                narrow = compute if rounds and not stays_wide(op, argument) else None
-                self.numbers.append((i, narrow, working))
+            elif value is not None and (is_operand or rounds and argument.name in declared.fitting):
+                fits = rounds and argument.name in declared.fitting
+                narrow = compute if fits or rounds and not stays_wide(op, argument) else None
+                self.numbers.append((i, narrow, fits, working if is_operand else None))
         self.attributes = [(i, a) for i, a in enumerate(op.schema.arguments) if not a.is_tensor]
         self.ufunc = self._ufunc(op, args, working) if op.kernel is not None else None
 
@@ -105,7 +106,7 @@ class Plan:
     def run(self, op: Operator, args: tuple):
         if self.check is not None:
             self.check(*args)
-        if self.halves and (out := self.family.by_halves(op, args, self.result)) is not None:
+        if self.halves is not None and (out := self.family.by_halves(op, args, self.halves, self.result)) is not None:
             return out
         values, dense = list(args), True
         for i, casts in self.arrays:
@@ -114,17 +115,26 @@ class Plan:
             for target in casts:
                 array = _cast(array, target)
             values[i] = array
-        for i, narrow, working in self.numbers:
-            value = values[i] if narrow is None else rounded_number(values[i], narrow)
-            values[i] = number_array(np, value, working)
+        for i, narrow, fits, working in self.numbers:
+            value = values[i]
+            if narrow is not None:
+                if fits:
+                    check_fits(value, narrow)
+                value = rounded_number(value, narrow)
+            values[i] = value if working is None else number_array(np, value, working)
         try:
             array = self._computed(op, values)
         except ValueError:
             return NotImplemented
         if array.dtype != self.numpy:
             array = _cast(array, self.numpy)
-        elif array.base is not None or any(array is v for v in values):
+        elif array.base is not None:
             array = array.copy(order="K")
+        else:
+            for v in values:
+                if v is array:
+                    array = array.copy(order="K")
+                    break
         if not dense and array.ndim > 1:
             array = ufuncs.laid_out(array, [args[i]._array for i, _ in self.arrays] if self.places else [])
         return make_tensor(array, self.result)
@@ -150,5 +160,5 @@ def _casts(source: dtype, through: list[dtype]) -> tuple[np.dtype, ...]:
 
 
 def _cast(array, target: np.dtype):
-    quick = halves.cast(array, target) if target is _BF16 or array.dtype is _BF16 else None
+    quick = halves.cast(array, target) if target in halves.HALVES or array.dtype in halves.HALVES else None
     return array.astype(target) if quick is None else quick

@@ -27,7 +27,8 @@ from ...core.elements import use_threads
 from ...core.errors import no_memory
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.layers import above
-from ...core.promotion import result_type, to_float
+from ...core.promotion import can_cast, result_type, to_float
+from ...core.small import written_once
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
@@ -192,7 +193,7 @@ class Pointwise(Family):
         _, compute, result = self.plan(op, args)
         working = dtypes.float32 if compute in dtypes.reduced_precision and not op.declared.native else compute
         if working is not compute:
-            if compute is dtypes.bfloat16 and (out := self.by_halves(op, args, result)) is not None:
+            if (out := self.by_halves(op, args, compute, result)) is not None:
                 return out
             args = self._rounded(op, args, compute)
         values = [
@@ -201,7 +202,7 @@ class Pointwise(Family):
         ]
         array = self._run(op, xp, values, result)
         if array.dtype != result.numpy:
-            quick = halves.cast(array, result.numpy) if result is dtypes.bfloat16 else None
+            quick = halves.cast(array, result.numpy) if result in dtypes.reduced_precision else None
             array = array.astype(result.numpy) if quick is None else quick
         elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
@@ -216,14 +217,33 @@ class Pointwise(Family):
             return self.execute(op, args)
         return out
 
-    def by_halves(self, op: Operator, args: tuple, result: dtype):
-        """The result of large bfloat16 tensors of one shape, by a loop in C."""
-        loop = half_loop_of(op) if result is dtypes.bfloat16 else None
+    def write_plain(self, op: Operator, args: tuple) -> bool:
+        """`run_inplace` of the functional operator where every tensor is a plain one of the CPU and no gradient is wanted; False, and nothing is
+        written, where that may be more than a result to be copied."""
+        target = args[0]
+        memory, out = target._memory, target._array
+        if memory is not None and (
+            not written_once(out) or any(isinstance(a, Tensor) and a._memory is memory for a in args[1:])
+        ):
+            return False
+        plan = plan_of(self, op, args)
+        found = NotImplemented if plan is None else plan.run(op, args)
+        if found is NotImplemented or found._array.shape != out.shape or not can_cast(found.dtype, target.dtype):
+            return False
+        out[...] = cast_array(found._array, found.dtype, target.dtype)
+        target._counter[0] += 1
+        return True
+
+    def by_halves(self, op: Operator, args: tuple, compute: dtype, result: dtype):
+        """The result of large tensors of bfloat16 or float16, all of one shape, by a loop in C."""
+        loop = half_loop_of(op)
         arrays = [a._array for a in args if isinstance(a, Tensor)]
         if (
             loop is None
+            or compute is dtypes.float16
+            and arrays[0].size < halves.FEW
             or len(arrays) != len(op.tensor_positions)
-            or any(a.dtype != result.numpy or not a.flags.c_contiguous for a in arrays)
+            or any(a.dtype != compute.numpy or not a.flags.c_contiguous for a in arrays)
         ):
             return None
         if (

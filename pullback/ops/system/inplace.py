@@ -370,7 +370,7 @@ def cast_array(array, source, target):
         array = array.real if target.name != "bool" else array
     if source.is_floating_point and target.category == 1 and (target.itemsize < 8 or not target.is_signed):
         return _float_to_narrow_int(array, target)
-    if (source is dtypes.bfloat16 or target is dtypes.bfloat16) and (
+    if (source in dtypes.reduced_precision or target in dtypes.reduced_precision) and (
         quick := halves.cast(array, target.numpy)
     ) is not None:
         return quick

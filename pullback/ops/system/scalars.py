@@ -6,6 +6,7 @@ In: numbers as users pass them. Out: the same numbers, or PyTorch's errors. Noth
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -61,6 +62,13 @@ def input_out(result: Tensor, out: Tensor) -> None:
         )
 
 
+@cache
+def integer_range(d: dtype) -> tuple[int, int]:
+    """The least and the greatest number of an integer dtype."""
+    info = np.iinfo(d.numpy)
+    return int(info.min), int(info.max)
+
+
 def check_fits(value, d: dtype) -> None:
     """Refuse a number that a dtype cannot hold; negative ones wrap in unsigned types, NaN and infinities are floats."""
     if isinstance(value, complex) and d.category != COMPLEX and value.imag != 0:
@@ -69,9 +77,9 @@ def check_fits(value, d: dtype) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return
     if d.category == INT:
-        info = np.iinfo(d.numpy)
-        low = int(info.min) if d.is_signed else -int(info.max)
-        if isinstance(value, float) and not math.isfinite(value) or not low <= value <= int(info.max):
+        lowest, highest = integer_range(d)
+        low = lowest if d.is_signed else -highest
+        if isinstance(value, float) and not math.isfinite(value) or not low <= value <= highest:
             raise _overflow(d)
     elif d.category == FLOAT and 448 < abs(value) < math.inf and abs(value) > dtypes.finfo(d).max:  # all hold 448
         raise _overflow(d)

@@ -53,11 +53,11 @@ def arguments(op, dtypes: tuple, seed: int, variant: str) -> tuple:
     return tuple(out)
 
 
-def outcome(run):
+def outcome(run, op, args: tuple):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            found = run()
+            found = run(op, args)
         except Exception as error:
             return type(error), str(error)
     return found.dtype, found.shape, found.stride(), found._array.tobytes()
@@ -65,10 +65,12 @@ def outcome(run):
 
 @pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.qualified_name)
 def test_what_a_plan_gives_is_what_the_rules_give(op):
-    for dtypes, variant, seed in itertools.product(PAIRS, ("plain", "rows", "transposed", "dimensionless", "numbers"), (0, 1)):
+    for dtypes, variant, seed in itertools.product(
+        PAIRS, ("plain", "rows", "transposed", "dimensionless", "numbers"), (0, 1)
+    ):
         args = arguments(op, dtypes, seed, variant)
-        expected = outcome(lambda: POINTWISE.execute(op, args))
-        assert outcome(lambda: POINTWISE.execute_plain(op, args)) == expected, (dtypes, variant, seed)
+        expected = outcome(POINTWISE.execute, op, args)
+        assert outcome(POINTWISE.execute_plain, op, args) == expected, (dtypes, variant, seed)
 
 
 def test_plans_serve_calls_of_one_kind_alone():
@@ -88,3 +90,35 @@ def test_plans_know_the_default_dtype():
     finally:
         torch.set_default_dtype(F)
     assert i.sin().dtype is F and (i * 1.5).dtype is F
+
+
+# ---- in place
+def test_writes_of_what_a_plan_gives_count_and_refuse_what_they_should():
+    x, d = torch.zeros(3, 4), torch.ones(4, dtype=D)
+    assert x.add_(d, alpha=0.5) is x and x._version == 1 and x.tolist() == [[0.5] * 4] * 3
+    x[1].add_(d)
+    assert x[1].tolist() == [1.5] * 4 and x[0].tolist() == [0.5] * 4 and x._version == 2
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.arange(3).add_(1.5)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        torch.ones(3).add_(torch.ones(2, 3), alpha=2)
+    with pytest.raises(RuntimeError, match="more than one element"):
+        torch.ones(1).expand(3).add_(torch.ones(3, dtype=D))
+
+
+def test_writes_through_views_read_what_was_there():
+    x = torch.arange(6.0)
+    x[1:].add_(x[1:].to(D), alpha=2)
+    assert x.tolist() == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0]
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[1:].add_(x[:-1], alpha=2)
+
+
+def test_writes_that_gradients_pass_are_recorded():
+    w, x = torch.ones(3, dtype=D, requires_grad=True), torch.zeros(3)
+    x.add_(w, alpha=3)
+    x.sum().backward()
+    assert w.grad.tolist() == [3.0] * 3
+    leaf = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable"):
+        leaf.add_(torch.ones(3, dtype=D))
