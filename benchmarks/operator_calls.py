@@ -366,6 +366,63 @@ tolist | row[:8].tolist()
 tensor of a list | t.tensor([1., 2., 3.])
 xlog1py | t.special.xlog1py(x, p)
 zeta | t.special.zeta(p + 1, p)
+add of float64 to float32 | x + d
+add of int64 to float32 | x + i
+add of float32 to bfloat16 | half + x
+add of float64 in place | x2.add_(d)
+add_ of a row, alpha | x2.add_(row, alpha=1e-9)
+add, float16 | f16 + f16
+mul of a number, float16 | f16 * 3
+maximum, float16 | t.maximum(f16, f16)
+floor, float16 | f16.floor()
+sqrt, bfloat16 | half.sqrt()
+tanh, bfloat16 | half.tanh()
+sigmoid, float16 | f16.sigmoid()
+silu, bfloat16 | F.silu(half)
+gelu, float64 | F.gelu(d)
+softmax, float16 | t.softmax(f16, -1)
+sum, float16 | f16.sum()
+clamp, int64 | i.clamp(2, 50)
+clamp, bfloat16 | half.clamp(-1, 1)
+sin, int64 | i.sin()
+sign, int64 | i.sign()
+isnan, int64 | i.isnan()
+remainder, int64 | i % j
+floor_divide, int64, a number | i // 3
+pow of four | x ** 4
+lerp, a row | t.lerp(x, row, .3)
+where, rows | t.where(b, x, row)
+xlogy, a row | t.xlogy(x, row)
+nan_to_num, complex | t.nan_to_num(z)
+abs, complex | z.abs()
+sum, complex | z.sum()
+equal | t.equal(x, x2)
+equal, int64 | t.equal(i, i)
+allclose | t.allclose(x, x)
+gather, float16 | f16.gather(1, places)
+scatter, bfloat16 | half.scatter(1, places, half)
+stack, complex | t.stack([z, z])
+flip, bfloat16 | half.flip(1)
+tril, complex | z.tril()
+to, float32 of float16 | f16.to(t.float32)
+to, float16 | x.to(t.float16)
+to, float64 of a transpose | x.t().to(t.float64)
+exp of a transpose | x.t().exp()
+exp of a part | x[:, 1:].exp()
+softmax of a transpose | x.t().softmax(-1)
+sum of pixels | pixels.sum()
+mean of pixels | pixels.mean((2, 3))
+add of pixels | pixels + pixels
+contiguous of pixels | pixels.contiguous()
+cat of pixels | t.cat([pixels, pixels], 1)
+max_pool2d of pixels | F.max_pool2d(pixels, 2)
+avg_pool2d of pixels | F.avg_pool2d(pixels, 2)
+batch_norm of pixels, eval | F.batch_norm(pixels, zeros, ones, weight=ones, bias=zeros)
+interpolate of pixels, bilinear | F.interpolate(pixels, scale_factor=2, mode='bilinear')
+getitem, pairs of places | x[index, index]
+setitem, pairs of places | x2.__setitem__((index, index), 0.)
+copy_ of float64 | x2.copy_(d)
+exp, out= | t.exp(x, out=x2)
 """
 
 
@@ -423,7 +480,7 @@ def _matrices(t: ModuleType, rng: Any, side: int) -> dict[str, Any]:
         "v": t.from_numpy(rng.uniform(0.01, 0.99, (side, side)).astype(np.float32)),
         "v2": t.from_numpy(rng.uniform(0.01, 0.99, (side, side)).astype(np.float32)),
         "i": whole(1, 100, side, side), "j": whole(1, 100, side, side), "few": whole(0, 5, side, side), "b": x > 0.5, "d": x.to(t.float64),
-        "half": x.to(t.bfloat16), "z": t.complex(x, x), "row": real(side), "column": real(side, 1), "flat": real(side * side),
+        "half": x.to(t.bfloat16), "f16": x.to(t.float16), "z": t.complex(x, x), "row": real(side), "column": real(side, 1), "flat": real(side * side),
         "sorted_row": real(side).sort()[0], "sorted_rows": real(side, side).sort(-1)[0], "index": whole(0, side, side),
         "permutation": t.from_numpy(rng.permutation(side)), "places": whole(0, side, side, side), "classes": whole(0, side, side),
         "labels": t.from_numpy(np.tile(np.concatenate([rng.permutation(side)[:4], -np.ones(side - 4, np.int64)]), (side, 1))),
@@ -441,7 +498,7 @@ def _layers(t: ModuleType, rng: Any, channels: int, width: int, deep: int, depth
     features = 8 * channels
     texts = t.from_numpy(rng.integers(1, 8, (2, 4)))
     return {
-        "image": image, "volume": volume, "filters": real(channels, channels, 3, 3), "filters3": real(deep, deep, 3, 3, 3),
+        "image": image, "pixels": image.to(memory_format=t.channels_last), "volume": volume, "filters": real(channels, channels, 3, 3), "filters3": real(deep, deep, 3, 3, 3),
         "zeros": t.zeros(channels), "ones": t.ones(channels), "grid": real(2, width, width, 2), "grid3": real(2, depth, depth, depth, 3),
         "affine": real(2, 2, 3), "pooled": t.nn.functional.max_pool2d(image, 2, return_indices=True), "window": t.hann_window(16),
         "columns": t.nn.functional.unfold(image, 2, stride=2), "batch": real(8, 8, width), "batch2": real(8, width, 8),

@@ -1,7 +1,8 @@
 /* Results in their order of memory, and functions of row-major arrays for tensors that lie otherwise.
  *
  * Copies and fills of tensors of any dtype of plain bytes are here too, in the table of small calls. `laid_out(result, operands)` is a fresh element-wise result in the order that its operands ask for; `through_rows(function, place)` a function
- * that asks another one again with row-major copies of tensors that are not, where that gives None, and puts what it gives in its place.
+ * that asks another one again with row-major copies of tensors that are not, where that gives None, and puts what it gives in its place;
+ * `through_bits(function)` one that asks it again with the bits of elements, which it only moves.
  */
 #include "native_moves.h"
 #include "native_layouts.h"
@@ -141,6 +142,100 @@ static PyObject *py_through_rows(PyObject *self, PyObject *args) {
     if (PyTuple_GET_SIZE(args) != 2) return PyErr_Format(PyExc_TypeError, "through_rows(function, place)");
     return PyCFunction_New(&through_rows, args);
 }
+
+/* ---- moves of elements: those of half precision and complex ones as others of their size */
+enum { FLOAT16 = 23 }; /* NumPy's number */
+typedef struct {
+    int number, carrier, refused, met[ALL_KINDS]; /* of the dtype that is moved as another; of which kinds there are tensors beside */
+    Descriptor *descriptor;
+    PyObject *dtype;
+} Bits;
+
+static int carrier_of(const Array *a) {
+    if (a->dtype->byteorder == '>') return -1;
+    if (a->dtype->number == FLOAT16 || (bfloat16_number >= 0 && a->dtype->number == bfloat16_number)) return I16;
+    return kind(a) == C64 && (size_t)a->data % 8 == 0 ? F64 : -1;
+}
+
+/* A value, or a view of a tensor's elements as numbers of its carrier: a new reference. */
+static PyObject *bits_of(PyObject *value, Bits *b) {
+    PyTypeObject *type = Py_TYPE(value);
+    if (value == Py_None || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type) return Py_NewRef(value);
+    PyObject *found = PyObject_GetAttr(value, array_name);
+    if (!found) {
+        PyErr_Clear();
+        return Py_NewRef(value);
+    }
+    Array *a = (Array *)found;
+    const int known = Py_IS_TYPE(found, array_type) && a->flags & ALIGNED, carrier = known ? carrier_of(a) : -1;
+    if (carrier < 0) {
+        if (known && kind(a) >= 0) b->met[kind(a)] = 1;
+        Py_DECREF(found);
+        return Py_NewRef(value);
+    }
+    b->refused |= b->dtype && b->number != a->dtype->number;
+    if (!b->dtype) {
+        b->number = a->dtype->number, b->carrier = carrier, b->descriptor = a->dtype;
+        b->dtype = PyObject_GetAttrString(value, "dtype");
+    }
+    PyObject *view = (PyObject *)array_new(array_type, a->nd, a->shape, number_of[carrier], a->strides, a->data, 0, ALIGNED, NULL);
+    Py_DECREF(found);
+    return b->dtype ? tensor_of((Array *)view) : NULL;
+}
+
+static PyObject *all_bits(PyObject *values, int depth, Bits *b) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(values);
+    PyObject *result = PyTuple_New(n);
+    for (Py_ssize_t i = 0; result && i < n; i++) {
+        PyObject *v = PySequence_Fast_ITEMS(values)[i];
+        PyObject *own = depth && (PyTuple_CheckExact(v) || PyList_CheckExact(v)) ? all_bits(v, depth - 1, b) : bits_of(v, b);
+        if (own)
+            PyTuple_SET_ITEM(result, i, own);
+        else
+            Py_CLEAR(result);
+    }
+    return result;
+}
+
+/* A fresh result of the carrier's kind as one of the dtype that it carries; takes the reference. */
+static PyObject *named_again(PyObject *result, const Bits *b) {
+    Array *a = strided_of(result);
+    if (!a || a->base || kind(a) != b->carrier) {
+        Py_DECREF(result);
+        return Py_NewRef(Py_None);
+    }
+    PyObject *held = Py_NewRef((PyObject *)a);
+    Py_DECREF(result);
+    Descriptor *old = a->dtype;
+    a->dtype = (Descriptor *)Py_NewRef((PyObject *)b->descriptor);
+    Py_DECREF((PyObject *)old);
+    PyObject *given[2] = {held, b->dtype}, *named = PyObject_Vectorcall(make_tensor, given, 2, NULL);
+    Py_DECREF(held);
+    return named;
+}
+
+/* What stands for None: the function's one result from the bits of half precision, or of complex numbers. */
+static PyObject *run_through_bits(PyObject *function, PyObject *args) {
+    PyObject *result = PyObject_CallOneArg(function, args);
+    if (result != Py_None || !PyTuple_CheckExact(args)) return result;
+    Bits b = {0};
+    PyObject *bits = all_bits(args, 1, &b);
+    const int fits = bits && b.dtype && !b.refused && !b.met[b.carrier];
+    if (fits) {
+        Py_DECREF(result);
+        result = PyObject_CallOneArg(function, bits);
+        if (result && result != Py_None) result = named_again(result, &b);
+    }
+    if (!bits) Py_CLEAR(result);
+    Py_XDECREF(bits);
+    Py_XDECREF(b.dtype);
+    return result;
+}
+
+static PyMethodDef through_bits = {"through_bits", run_through_bits, METH_O, NULL};
+
+/* through_bits(function): the same of one that only moves elements, which asks it for dtypes that it does not know as well. */
+static PyObject *py_through_bits(PyObject *self, PyObject *function) { return PyCFunction_New(&through_bits, function); }
 
 /* ---- copies and fills, in any order of memory */
 /* The array of a tensor of any dtype of plain bytes, with elements; the size of one is put into `item`. The tensor holds it. */
@@ -312,6 +407,7 @@ static PyMethodDef methods[] = {
     {"ones_like.default", py_ones_like, METH_O, NULL},
     {"full_like.default", py_full_like, METH_O, NULL},
     {"laid_out", (PyCFunction)(void (*)(void))py_laid_out, METH_FASTCALL, "laid_out(result, operands) -> array or None"},
+    {"through_bits", py_through_bits, METH_O, "through_bits(function) -> function"},
     {"through_rows", py_through_rows, METH_VARARGS, "through_rows(function, place) -> function"},
     {NULL, NULL, 0, NULL},
 };

@@ -378,12 +378,49 @@ static PyObject *py_nonzero(PyObject *self, PyObject *args) { /* coordinates of 
     return tensor_of(r);
 }
 
+/* ---- whether elements are the same */
+#define EQUAL(T)                                                                   \
+    {                                                                              \
+        const T *x = P(a->data), *y = P(b->data);                                  \
+        for (i64 first = 0; first < n && !differ; first += PIECE) {                \
+            const i64 last = n - first < PIECE ? n : first + PIECE;                \
+            for (i64 i = first; i < last; i++) differ |= x[i] != y[i];             \
+        }                                                                          \
+    }
+
+enum { PIECE = 4096 };
+
+CLONED static int elements_differ(const Array *a, const Array *b, i64 n) {
+    const int k = kind(a), pairs = k == C64 || k == C128 ? 2 : 1;
+    int differ = 0;
+    n *= pairs;
+    if (k == F32 || k == C64)
+        EQUAL(float)
+    else if (k == F64 || k == C128)
+        EQUAL(double)
+    else
+        differ = memcmp(a->data, b->data, (size_t)(n * item_sizes[k])) != 0;
+    return differ;
+}
+
+static PyObject *py_equal(GIVEN) {
+    static const char *const names[] = {"input", "other"};
+    PyObject *values[2];
+    NONE_UNLESS(read_call(given, count, names, 2, 2, values) && values[0] && values[1] && is_plain(values[0]) && is_plain(values[1]));
+    Array *a = strided_of(values[0]), *b = strided_of(values[1]);
+    NONE_UNLESS(a && b && kind(a) == kind(b) && kind(a) != BOOL && is_row_major(a) && is_row_major(b));
+    if (a->nd != b->nd || (a->nd && memcmp(a->shape, b->shape, sizeof(*a->shape) * (size_t)a->nd))) Py_RETURN_FALSE;
+    return PyBool_FromLong(!elements_differ(a, b, count_of(a)));
+}
+
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
     {"torch.gradient", FRONT(py_gradient), NULL},
+    {"torch.equal", FRONT(py_equal), NULL},
+    {"Tensor.equal", FRONT(py_equal), NULL},
     {"torch.round", FRONT(py_round), NULL},
     {"Tensor.round", FRONT(py_round), NULL},
     {"cumulative_trapezoid.dx", py_cumulative_trapezoid, METH_O, NULL},

@@ -134,22 +134,26 @@ typedef struct {
 
 enum { TILE = 32, FEW = 256 };
 
-/* TILE rows of TILE elements of four bytes, to where their columns are rows. */
-static inline void turn_tile(char *y, Py_ssize_t to, const char *tile) {
+/* Rows of elements of four bytes, each of which lies densely, to where their columns are rows: four by four, `step` from row to row. */
+static inline void turn_fours(char *y, Py_ssize_t to, const char *x, Py_ssize_t step, Py_ssize_t rows, Py_ssize_t columns) {
 #if defined(__SSE2__)
     typedef int Four __attribute__((vector_size(16)));
-    for (int b = 0; b < TILE; b += 4)
-        for (int a = 0; a < TILE; a += 4) {
+    for (Py_ssize_t b = 0; b + 4 <= columns; b += 4)
+        for (Py_ssize_t a = 0; a + 4 <= rows; a += 4) {
             Four r[4], low, high, left, right;
-            for (int i = 0; i < 4; i++) memcpy(&r[i], tile + ((a + i) * TILE + b) * 4, 16);
+            for (int i = 0; i < 4; i++) memcpy(&r[i], x + (a + i) * step + b * 4, 16);
             low = __builtin_shuffle(r[0], r[1], (Four){0, 4, 1, 5}), high = __builtin_shuffle(r[2], r[3], (Four){0, 4, 1, 5});
             left = __builtin_shuffle(r[0], r[1], (Four){2, 6, 3, 7}), right = __builtin_shuffle(r[2], r[3], (Four){2, 6, 3, 7});
             r[0] = __builtin_shuffle(low, high, (Four){0, 1, 4, 5}), r[1] = __builtin_shuffle(low, high, (Four){2, 3, 6, 7});
             r[2] = __builtin_shuffle(left, right, (Four){0, 1, 4, 5}), r[3] = __builtin_shuffle(left, right, (Four){2, 3, 6, 7});
             for (int i = 0; i < 4; i++) memcpy(y + (b + i) * to + a * 4, &r[i], 16);
         }
+    for (Py_ssize_t b = 0; b < columns; b++) {
+        const Py_ssize_t done = b < columns / 4 * 4 ? rows / 4 * 4 : 0;
+        copy_run(y + b * to + done * 4, 4, x + b * 4 + done * step, step, rows - done, 4);
+    }
 #else
-    for (int b = 0; b < TILE; b++) copy_run(y + b * to, 4, tile + b * 4, TILE * 4, TILE, 4);
+    for (Py_ssize_t b = 0; b < columns; b++) copy_run(y + b * to, 4, x + b * 4, step, rows, 4);
 #endif
 }
 
@@ -161,11 +165,12 @@ static inline void copy_turned(const Move *m, char *y, const char *x) {
             Py_ssize_t rows = m->shape[d + 1] - i < TILE ? m->shape[d + 1] - i : TILE, columns = m->shape[d] - j < TILE ? m->shape[d] - j : TILE;
             const char *from = x + i * m->from[d + 1] + j * m->from[d];
             char *to = y + i * m->to[d + 1] + j * m->to[d];
+            if (size == 4 && m->from[d] == 4 && m->to[d + 1] == 4) {
+                turn_fours(to, m->to[d], from, m->from[d + 1], rows, columns);
+                continue;
+            }
             for (Py_ssize_t a = 0; a < rows; a++) copy_run(tile + a * TILE * size, size, from + a * m->from[d + 1], m->from[d], columns, size);
-            if (size == 4 && rows == TILE && columns == TILE && m->to[d + 1] == 4)
-                turn_tile(to, m->to[d], tile);
-            else
-                for (Py_ssize_t b = 0; b < columns; b++) copy_run(to + b * m->to[d], m->to[d + 1], tile + b * size, TILE * size, rows, size);
+            for (Py_ssize_t b = 0; b < columns; b++) copy_run(to + b * m->to[d], m->to[d + 1], tile + b * size, TILE * size, rows, size);
         }
 }
 

@@ -6,7 +6,8 @@ memory, many elements, none, arguments that the operator refuses. The operator's
 functions are tested against. `fronts` is the same for public functions that are written by hand: `fronts["torch.zeros"](args, kwargs)` takes the
 arguments as they were given. `view_of(key, op)` is the function for an operator whose result is a view, which is marked as one that this
 operator made; None where there is none. `laid_out(result, operands)` gives a fresh array in the order of memory that its operands ask for, or
-None; `through_rows(function, place)` asks a function of the table again with row-major copies of tensors that lie otherwise; `written_once(array)` says whether no two of its elements share memory, as far as it
+None; `through_rows(function, place)` asks a function of the table again with row-major copies of tensors that lie otherwise, and
+`through_bits(function)` one that only moves elements with the bits of dtypes that it does not know; `written_once(array)` says whether no two of its elements share memory, as far as it
 knows (`_layouts.c`). Without the extensions, or with `PULLBACK_NATIVE=0`, there are none.
 """
 
@@ -47,6 +48,10 @@ def written_once(array) -> bool:
 
 
 def through_rows(function: Callable[[tuple], Any], place) -> Callable[[tuple], Any]:
+    return function
+
+
+def through_bits(function: Callable[[tuple], Any]) -> Callable[[tuple], Any]:
     return function
 
 
@@ -94,7 +99,8 @@ for _name in (
             _module.use_views(make_view, ambient)
             view_of = _module.bind
         if _name == "_layouts":
-            laid_out, through_rows, written_once = _module.laid_out, _module.through_rows, _module.written_once
+            laid_out, written_once = _module.laid_out, _module.written_once
+            through_rows, through_bits = _module.through_rows, _module.through_bits
         for _key, _function in vars(_module).items():
             if _key.startswith(_PUBLIC):
                 fronts[_key] = _function

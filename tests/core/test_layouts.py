@@ -109,3 +109,44 @@ def test_functions_in_c_are_their_kernels_in_any_order_of_memory(key: str, how) 
                 if a is not None:
                     assert (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride())
                     same(a, b, key, 1e-5)
+
+
+# ---- moves of elements
+def recast(value, dtype):
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(dtype) if value.is_floating_point() else value
+    return type(value)(recast(v, dtype) for v in value) if isinstance(value, (tuple, list)) else value
+
+
+@needs_c
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.complex64], ids=str)
+@pytest.mark.parametrize("key", [key for key, op in TABLE.items() if op.declared.moves])
+def test_elements_that_are_only_moved_may_be_of_any_dtype(key: str, dtype) -> None:
+    op, taken = TABLE[key], 0
+    with torch.no_grad():
+        for sample, _ in samples_of(op):
+            args = recast(tuple(sample), dtype)
+            if any(t.is_complex() and dtype is not torch.complex64 for t in op.tensors(args)):
+                continue
+            found = op.native(args)
+            if found is None:
+                continue
+            taken += 1
+            expected = op.body(*args) if op.body is not None else op.family.execute_plain(op, args)
+            assert (found.shape, found.dtype, found.stride()) == (expected.shape, expected.dtype, expected.stride())
+            assert found._array.tobytes() == expected._array.tobytes() and found._array.base is None
+            assert (found + found).dtype is expected.dtype  # whatever it was moved as
+    assert taken
+
+
+@needs_c
+def test_bits_of_two_dtypes_do_not_meet() -> None:
+    half, brain, short = (torch.ones(4).to(d) for d in (torch.float16, torch.bfloat16, torch.int16))
+    function = small.through_bits(small.table["stack.default"])
+    for pair in (
+        [half, brain],
+        [half, short],
+        [torch.ones(4, dtype=torch.complex64), torch.ones(4, dtype=torch.float64)],
+    ):
+        assert function((pair, 0)) is None
+    assert torch.stack([half, brain]).dtype is torch.float32 and half.dtype is torch.float16

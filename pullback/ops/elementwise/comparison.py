@@ -9,6 +9,7 @@ import math
 
 from ...core import dtype as dtypes
 from ...core.tensor import TRANSFORMED, Tensor
+from ..eager.functions import ANY
 from ..family.pointwise import pointwise
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -135,7 +136,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     return bool(isclose.function(input, other, rtol, atol, equal_nan).all().item())
 
 
-@front("torch.equal", "Tensor.equal")
+@front("torch.equal", "Tensor.equal", past=(ANY,))
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape and the same elements."""
     for argument, x in zip(eq.schema.arguments, (input, other), strict=True):

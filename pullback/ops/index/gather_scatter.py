@@ -91,6 +91,7 @@ def _gather_rule(g, self_shape, dim, index, sparse_grad):
 
 gather = operator(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    moves=True,
     lower=lower_gather,
     kernel=kernels.gather,
     meta=_gather_meta,
@@ -143,6 +144,7 @@ def _source_rule(g, dim, index, src_shape):
 
 scatter_src = operator(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    moves=True,
     lower=lower_scatter,
     **writer(lambda xp, out, dim, index, src: kernels.scatter(xp, out, dim, index, src)),
     function=False,

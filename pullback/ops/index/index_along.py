@@ -135,6 +135,7 @@ def _emptied(g, dim, index):
 
 index_copy = operator(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    moves=True,
     lower=lower_index_copy,
     **writer(kernels.copy, meta=_copy_meta),
     inplace=True,

@@ -182,6 +182,7 @@ def _masked_source(g, mask, source_shape):
 
 masked_scatter_ = operator(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    moves=True,
     **writer(_masked_scatter),
     function=False,
     method=False,

@@ -194,6 +194,7 @@ cat = export_operator(
     Operator(
         "cat(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
+        moves=True,
         lower=lower_cat,
         function=False,
         method=False,
@@ -279,6 +280,7 @@ stack = export_operator(
     Operator(
         "stack(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
+        moves=True,
         lower=lower_stack,
         function=False,
         method=False,

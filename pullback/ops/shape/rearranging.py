@@ -38,6 +38,7 @@ def _flip_meta(self, dims) -> Spec:
 
 flip = operator(
     "flip(Tensor self, int[] dims) -> Tensor",
+    moves=True,
     lower=lower_flip,
     variadic="dims",
     kernel=_flip,
@@ -114,6 +115,7 @@ def _roll_vmap(args, dims, size):
 
 roll = operator(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+    moves=True,
     lower=lower_roll,
     kernel=_roll,
     strides=_roll_strides,
@@ -157,6 +159,7 @@ def _rot90_strides(shape: tuple, self, k, dims) -> tuple | None:
 
 rot90 = operator(
     "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+    moves=True,
     lower=lower_rot90,
     kernel=_rot90,
     strides=_rot90_strides,
@@ -320,6 +323,7 @@ def _triangle(name: str, lower: bool):
 
     op = operator(
         f"{name}(Tensor self, SymInt diagonal=0) -> Tensor",
+        moves=True,
         lower=lower_triangle,
         kernel=kernel,
         meta=meta,
@@ -396,6 +400,7 @@ def diagflat(self, offset):
 
 @composite(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+    moves=True,
     out=False,
 )
 def diag_embed(self, offset, dim1, dim2):

@@ -150,6 +150,8 @@ class Declaration(metaclass=Fields):
     """Whether a call may write an argument that its schema does not mark, as batch norm writes running statistics."""
     names_memory: bool = False
     """Whether arguments name places in the memory under a tensor, and not in the tensor: `as_strided` and its kin."""
+    moves: bool = False
+    """Whether results are elements of arguments, or zeros, in other places, whatever the elements are."""
     warns_of_order: bool = False
     """Whether a call warns of tensors that are not row-major, so that it cannot be given copies that are."""
     cost: str = "passes"

@@ -77,6 +77,7 @@ def _in_front(op):
 
 pixel_shuffle = operator(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+    moves=True,
     kernel=_checked(_shuffled, kernels.pixel_shuffle),
     strides=like_first,
     meta=lambda self, factor: Spec(_shuffled(self.shape, factor), self.dtype),

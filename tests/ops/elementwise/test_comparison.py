@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from pullback.ops.system.overrides import TorchDispatchMode
 
 import pullback as torch
 
@@ -53,6 +54,41 @@ def test_equality_of_tensors():
     assert not torch.equal(torch.tensor([nan]), torch.tensor([nan]))
     with pytest.raises(TypeError, match="argument 'other'"):
         torch.equal(x, 2)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool, torch.complex64, torch.bfloat16],
+    ids=str,
+)
+def test_equality_is_that_of_every_element(dtype):
+    x = torch.arange(10_000).remainder(2).to(dtype)
+    assert x.equal(x.clone()) and torch.equal(input=x, other=x) and x[:0].equal(x[:0])
+    assert not x.equal(x.reshape(2, -1)) and x.reshape(100, 100).t().equal(x.reshape(100, 100).t().contiguous())
+    for at in (0, 4095, 4096, 9_999):
+        y = x.clone()
+        y[at] = 1 - int(x[at].real)
+        assert not x.equal(y) and not y.equal(x)
+
+
+def test_equality_of_zeros_and_of_what_is_no_number():
+    assert torch.equal(torch.tensor([0.0, 0j]), torch.tensor([-0.0, -0j]))
+    x = torch.tensor([1.0, nan])
+    assert not x.equal(x) and not torch.complex(x, x).equal(torch.complex(x, x))
+
+
+def test_equality_is_seen_by_modes_and_refuses_what_is_batched():
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    seen: list[str] = []
+    with Names():
+        assert torch.ones(2).equal(torch.ones(2))
+    assert any(name.startswith("eq") for name in seen)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::equal"):
+        torch.vmap(lambda t: t.equal(t))(torch.ones(2))
 
 
 def test_equality_with_arrays_of_numpy():
