@@ -399,7 +399,7 @@ CLONED static int elements_differ(const Array *a, const Array *b, i64 n) {
     else if (k == F64 || k == C128)
         EQUAL(double)
     else
-        differ = memcmp(a->data, b->data, (size_t)(n * item_sizes[k])) != 0;
+        differ = a->data != b->data && memcmp(a->data, b->data, (size_t)(n * item_sizes[k])) != 0;
     return differ;
 }
 

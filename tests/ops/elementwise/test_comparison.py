@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from pullback.ops.system.overrides import TorchDispatchMode
 
 import pullback as torch
+from pullback.ops.system.overrides import TorchDispatchMode
 
 inf, nan = math.inf, math.nan
 
