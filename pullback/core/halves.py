@@ -15,6 +15,7 @@ from .elements import _elements
 from .threads import thread_count
 
 FEW = 512  # elements, below which the array library is as quick
+PIECE = 1 << 14  # elements that are computed at a time: they stay in cache
 _BF16, _F16, _F32, _BITS = bfloat16.numpy, np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.uint16)
 HALVES = frozenset((_BF16, _F16))
 
@@ -48,12 +49,37 @@ def run(name: str, *arrays, out=None):
     return out if _elements.over_halves(name, bits, (), thread_count(), first.dtype is _F16) else None
 
 
+def _narrowed(found, target: np.dtype):
+    quick = cast(found, target)
+    return found.astype(target) if quick is None else quick
+
+
+def _widened(array):
+    quick = cast(array, _F32)
+    return array.astype(_F32) if quick is None else quick
+
+
+def _once(ufunc, arrays, target: np.dtype | None):
+    found = ufunc(*[a if a.dtype is _F32 else _widened(a) for a in arrays], out=...)
+    return found if target is None else _narrowed(found, target)
+
+
+def _in_pieces(ufunc, arrays, target: np.dtype | None):
+    """A ufunc over row-major arrays of one shape and numbers without dimensions, a piece that stays near at a time."""
+    shape = arrays[0].shape
+    out = np.empty(shape, np.dtype(bool) if target is None else target)
+    into, flat = out.reshape(-1), [a.reshape(-1) if a.ndim else a for a in arrays]
+    for at in range(0, into.size, PIECE):
+        part = slice(at, at + PIECE)
+        into[part] = _once(ufunc, [a[part] if a.ndim else a for a in flat], target)
+    return out
+
+
 def with_number(ufunc, array, number):
     """A ufunc of two operands of an array and a Python number, which is not rounded before."""
-    wide = cast(array, _F32)
-    found = ufunc(array.astype(_F32) if wide is None else wide, np.asarray(number, dtype=_F32), out=...)
-    narrow = cast(found, array.dtype)
-    return found.astype(array.dtype) if narrow is None else narrow
+    arrays = (array, np.asarray(number, dtype=_F32))
+    in_pieces = array.size > PIECE and array.flags.c_contiguous
+    return (_in_pieces if in_pieces else _once)(ufunc, arrays, array.dtype)
 
 
 def through(ufunc, arrays: tuple, rounds: bool, out=None, few: int = FEW):
@@ -62,16 +88,12 @@ def through(ufunc, arrays: tuple, rounds: bool, out=None, few: int = FEW):
     first = arrays[0]
     if first.size < few or _elements is None or first.dtype not in HALVES:
         return None
-    wide = []
+    alike = first.size > PIECE
     for a in arrays:
         if a.dtype is not first.dtype:
             return None
-        quick = cast(a, _F32)
-        wide.append(a.astype(_F32) if quick is None else quick)
-    found = ufunc(*wide, out=...)
-    if rounds:
-        quick = cast(found, first.dtype)
-        found = found.astype(first.dtype) if quick is None else quick
+        alike = alike and a.shape == first.shape and a.flags.c_contiguous
+    found = (_in_pieces if alike else _once)(ufunc, arrays, first.dtype if rounds else None)
     if out is None:
         return found
     out[...] = found

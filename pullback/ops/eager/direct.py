@@ -142,8 +142,7 @@ def _inplace_lines(call: Call) -> list[str]:
 def _is_written(op: Operator) -> bool:
     """Whether the family itself puts results of plain calls into their first argument."""
     declared = op.declared
-    special = declared.write is not None or declared.expanded is not None or declared.scatters
-    return op.family.write_plain is not None and op.body is None and not special
+    return op.family.write_plain is not None and op.body is None and declared.expanded is None and not declared.scatters
 
 
 def _run(call: Call, given: list[str]) -> list[str]:

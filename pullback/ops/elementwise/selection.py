@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+
 from ...core import dtype as dtypes
 from ...core.arrays import library
 from ...core.geometry import broadcast_shapes
 from ...core.tensor import META, Tensor
 from ..eager.elementwise import KernelCase
+from ..eager.kernels import kernel_of
 from ..family.base import composite
 from ..family.pointwise import POINTWISE, pointwise
 from ..system.calls import front
@@ -370,10 +373,9 @@ masked_fill = pointwise(
 # ---- replacements
 def _nan_to_num(xp, x, nan, posinf, neginf):
     if x.dtype.kind == "c":
-        out = xp.empty_like(x)
-        out.real = _nan_to_num(xp, x.real, nan, posinf, neginf)
-        out.imag = _nan_to_num(xp, x.imag, nan, posinf, neginf)
-        return out
+        parts = xp.ascontiguousarray(x).view(x.real.dtype)  # the two of each number, one after the other
+        kernel = kernel_of(nan_to_num) if xp is np else _nan_to_num
+        return kernel(xp, parts, nan, posinf, neginf).view(x.dtype).reshape(x.shape)
     if x.dtype.kind in "biu":
         return x.copy()
     limits = dtypes.finfo(dtypes.by_numpy[x.dtype])

@@ -222,8 +222,10 @@ class Pointwise(Family):
         written, where that may be more than a result to be copied."""
         target = args[0]
         memory, out = target._memory, target._array
-        if memory is not None and (
-            not written_once(out) or any(isinstance(a, Tensor) and a._memory is memory for a in args[1:])
+        if (
+            op.declared.write is not None
+            or memory is not None
+            and (not written_once(out) or any(isinstance(a, Tensor) and a._memory is memory for a in args[1:]))
         ):
             return False
         plan = plan_of(self, op, args)

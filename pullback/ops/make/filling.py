@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...core.arrays import assign, library
 from ...core.elements import fill as fill_array
 from ...core.geometry import broadcast_shapes
+from ...core.small import written_once
 from ...core.storage import new_array
 from ...core.tensor import META, Tensor, wrap
 from ..family.base import Family, operator
@@ -26,6 +27,17 @@ class Copying(Family):
         array = new_array(spec.shape, spec.dtype, spec.stride, library(target.device))
         assign(array, cast_array(src._array, src.dtype, target.dtype))
         return wrap(array, target.dtype, target.device)
+
+    def write_plain(self, op: Operator, args: tuple) -> bool:
+        target, src = args[:2]
+        memory, out = target._memory, target._array
+        if not isinstance(src, Tensor) or memory is not None and (src._memory is memory or not written_once(out)):
+            return False
+        if src._array.shape != out.shape and broadcast_shapes(out.shape, src._array.shape) != out.shape:
+            return False
+        assign(out, cast_array(src._array, src.dtype, target.dtype))
+        target._counter[0] += 1
+        return True
 
 
 def _copy_spec(target: Tensor, src: Tensor, non_blocking=False) -> Spec:

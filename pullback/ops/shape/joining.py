@@ -150,6 +150,8 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
     dim = dim if axis is None else axis
     if out is None and (mode := ambient.mode) < 2 and (plain := plain_arrays(tensors)) is not None:
         arrays, dtype, live = plain
+        if arrays and arrays[0].ndim > 3 and not arrays[0].flags.c_contiguous:  # they may lie with channels innermost
+            return _cat_otherwise(tensors, dim, out=out)
         try:
             result = _concatenate(arrays, dim)
         except (ValueError, TypeError, MemoryError):

@@ -122,3 +122,28 @@ def test_writes_that_gradients_pass_are_recorded():
     leaf = torch.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable"):
         leaf.add_(torch.ones(3, dtype=D))
+
+
+def test_copies_from_another_dtype_are_writes_of_their_own():
+    x = torch.zeros(3, 4)
+    assert x.copy_(torch.arange(4)) is x and x._version == 1 and x.tolist() == [[0.0, 1.0, 2.0, 3.0]] * 3
+    x[0].copy_(torch.ones(4, dtype=D))
+    assert x[0].tolist() == [1.0] * 4 and x[1].tolist() == [0.0, 1.0, 2.0, 3.0] and x._version == 2
+    i = torch.zeros(2, dtype=torch.uint8).copy_(torch.tensor([-1.5, 300.7]))
+    assert i.tolist() == torch.tensor([-1.5, 300.7]).to(torch.uint8).tolist()
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        torch.zeros(3).copy_(torch.ones(2, 3, dtype=D))
+    w = torch.ones(3, dtype=D, requires_grad=True)
+    torch.zeros(3).copy_(w).sum().backward()
+    assert w.grad.tolist() == [1.0] * 3
+
+
+def test_parts_of_complex_numbers_are_replaced_one_by_one():
+    inf, nan = float("inf"), float("nan")
+    z = torch.tensor([[complex(nan, 1), complex(2, inf)], [complex(-inf, -0.0), complex(3, nan)]])
+    for given in (z, z.t(), z[:, 0], z[0, 0]):
+        found = torch.nan_to_num(given, 7.0, 8.0, 9.0)
+        for part in ("real", "imag"):
+            expected = torch.nan_to_num(getattr(given, part).clone(), 7.0, 8.0, 9.0)
+            assert torch.equal(getattr(found, part).clone(), expected)
+        assert found.stride() == given.clone().stride()
