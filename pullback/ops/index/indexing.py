@@ -285,6 +285,8 @@ def getitem(self, index):
         elif kind is tuple:
             if (out := _basic(self, index)) is not None or (out := _quick_columns(self, index)) is not None:
                 return out
+            if (out := _quick_pairs(self, index)) is not None:
+                return out
         elif index is None:
             return self.unsqueeze(0)
         elif kind is Tensor and (out := _quick_pick(self, index)) is not None:
@@ -368,6 +370,36 @@ def _quick_columns(t: Tensor, index: tuple):
 _WHOLE = slice(None)
 
 
+def _quick_pairs(t: Tensor, index: tuple):
+    """A plain tensor by plain tensors of integers for its first dimensions; None where it takes more than that."""
+    places = _places_of(t, index) if t._array.flags.c_contiguous else None
+    if places is None:
+        return None
+    try:
+        result = t._array[places]
+    except IndexError:
+        return None  # the general path finds the words
+    out = make_tensor(result, t.dtype)
+    return index_op.record(out, t, index) if ambient.mode and t._autograd is not None else out
+
+
+def _places_of(t: Tensor, index: tuple) -> tuple | None:
+    """Row-major arrays of integers of one shape for the first dimensions of a tensor."""
+    if not 0 < len(index) <= t._array.ndim:
+        return None
+    places: list = []
+    for item in index:
+        if item.__class__ is not Tensor or item._keys:
+            return None
+        at = item._array
+        if at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not at.flags.c_contiguous:
+            return None
+        if places and at.shape != places[0].shape:
+            return None
+        places.append(at)
+    return tuple(places)
+
+
 # ---- writing
 @raw("Tensor.__delitem__")
 def delitem(self, index) -> None:
@@ -438,7 +470,10 @@ def _quick_places(self: Tensor, index):
         fits = len(index) <= array.ndim and all(
             i.__class__ is int or i.__class__ is slice and i.step is None for i in index
         )
-        return index if fits else None
+        if fits:
+            return index
+        apart = all(i.__class__ is Tensor and (i._memory is None or i._memory is not self._memory) for i in index)
+        return _places_of(self, index) if apart else None
     if kind not in PLAIN or index._keys or not array.ndim or array.itemsize < 4 or not index._array.ndim:
         return None
     at = index._array

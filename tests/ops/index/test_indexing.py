@@ -281,3 +281,38 @@ def test_one_tensor_of_places_along_any_dimension_is_put_as_numpy_does(dim, accu
         assert np.array_equal(torch.index_put(x, index, values, accumulate).numpy(), expected)
     with pytest.raises(IndexError, match="out of bounds"):
         torch.index_put(x, (*[None] * dim, torch.tensor([9])), torch.tensor(7.0))
+
+
+# ---- places by a tensor for each of the first dimensions
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32], ids=str)
+def test_places_by_several_tensors(kind):
+    x = torch.arange(60.0).reshape(3, 4, 5)
+    i, j = torch.tensor([[0, -1], [2, 0]], dtype=kind), torch.tensor([[3, 1], [-4, 0]], dtype=kind)
+    found = x[i, j]
+    assert found.tolist() == [[x[a, b].tolist() for a, b in zip(p, q)] for p, q in zip(i.tolist(), j.tolist())]
+    assert found.stride() == (10, 5, 1) and found._version == 0
+    assert torch.equal(x.transpose(0, 1)[j, i], found) and torch.equal(
+        x[i, j, j], found[[0, 0, 1, 1], [0, 1, 0, 1], j.flatten()].view(2, 2)
+    )
+    for wrong in (
+        (torch.tensor([3], dtype=kind), torch.tensor([0], dtype=kind)),
+        (j[0], torch.tensor([4, 0], dtype=kind)),
+    ):
+        with pytest.raises(IndexError, match="out of bounds"):
+            x[wrong]
+    with pytest.raises(IndexError, match="too many indices"):
+        x[i, j, j, j]
+
+
+def test_numbers_at_places_by_several_tensors():
+    x, i = torch.zeros(3, 4), torch.tensor([0, 2, 2])
+    x[i, torch.tensor([1, 3, -1])] = 5
+    assert x.tolist() == [[0, 5, 0, 0], [0] * 4, [0, 0, 0, 5]] and x._version == 1
+    with pytest.raises(IndexError):
+        x[i, torch.tensor([1, 3, 4])] = 7.0
+    assert x.sum() == 10 and x._version == 1
+    w = torch.ones(3, 4, requires_grad=True)
+    y = w * 1
+    y[i, i] = 0.0
+    (y.sum() + w[i, i].sum()).backward()
+    assert w.grad.tolist() == [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 2, 1]]
