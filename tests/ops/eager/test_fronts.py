@@ -163,8 +163,29 @@ def test_results_are_those_of_the_function_behind(key: str):
         )
 
 
+# Functions whose answers are no tensors.
+PAIRS = [
+    ((x, x), {}), ((x, x.clone()), {}), ((x, x + 1), {}), ((x, x[:2]), {}), ((special, special), {}), ((special[1:, :1], -special[1:, :1]), {}), ((i, i), {}), ((i, i.flip(0)), {}),
+    ((x[:0], x[:0]), {}), ((x.to(torch.complex64), x.to(torch.complex64)), {}), ((x,), {"other": x}),
+]  # fmt: skip
+ANSWERED = {"torch.equal": PAIRS, "Tensor.equal": PAIRS}
+
+
+@pytest.mark.parametrize("key", ANSWERED)
+def test_answers_are_those_of_the_function_behind(key: str):
+    for args, kwargs in ANSWERED[key]:
+        found = small.fronts[key](args, kwargs)
+        assert found is public(key).__wrapped__(*args, **kwargs) is public(key)(*args, **kwargs), (args, kwargs)
+    for args in ((x, x.double()), (x.t(), x.t()), (b, b), (x.to(torch.bfloat16), x.to(torch.bfloat16)), (x, 2), (x,)):
+        assert small.fronts[key](args, {}) is None
+    with Listen(), pytest.raises(Heard):
+        public(key)(x, x)
+    with pytest.raises(Heard):
+        public(key)(x.as_subclass(Loud), x)
+
+
 def test_every_function_is_tried():
-    assert set(CALLS) | set(FACTORIES) == set(small.fronts)
+    assert set(CALLS) | set(FACTORIES) | set(ANSWERED) == set(small.fronts)
 
 
 @pytest.mark.parametrize("key", sorted(LEFT))
