@@ -15,7 +15,6 @@ from .elements import _elements
 from .threads import thread_count
 
 FEW = 512  # elements, below which the array library is as quick
-PIECE = 1 << 14  # elements that are computed at a time: they stay in cache
 _BF16, _F16, _F32, _BITS = bfloat16.numpy, np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.uint16)
 HALVES = frozenset((_BF16, _F16))
 
@@ -64,22 +63,9 @@ def _once(ufunc, arrays, target: np.dtype | None):
     return found if target is None else _narrowed(found, target)
 
 
-def _in_pieces(ufunc, arrays, target: np.dtype | None):
-    """A ufunc over row-major arrays of one shape and numbers without dimensions, a piece that stays near at a time."""
-    shape = arrays[0].shape
-    out = np.empty(shape, np.dtype(bool) if target is None else target)
-    into, flat = out.reshape(-1), [a.reshape(-1) if a.ndim else a for a in arrays]
-    for at in range(0, into.size, PIECE):
-        part = slice(at, at + PIECE)
-        into[part] = _once(ufunc, [a[part] if a.ndim else a for a in flat], target)
-    return out
-
-
 def with_number(ufunc, array, number):
     """A ufunc of two operands of an array and a Python number, which is not rounded before."""
-    arrays = (array, np.asarray(number, dtype=_F32))
-    in_pieces = array.size > PIECE and array.flags.c_contiguous
-    return (_in_pieces if in_pieces else _once)(ufunc, arrays, array.dtype)
+    return _once(ufunc, (array, np.asarray(number, dtype=_F32)), array.dtype)
 
 
 def through(ufunc, arrays: tuple, rounds: bool, out=None, few: int = FEW):
@@ -88,12 +74,9 @@ def through(ufunc, arrays: tuple, rounds: bool, out=None, few: int = FEW):
     first = arrays[0]
     if first.size < few or _elements is None or first.dtype not in HALVES:
         return None
-    alike = first.size > PIECE
-    for a in arrays:
-        if a.dtype is not first.dtype:
-            return None
-        alike = alike and a.shape == first.shape and a.flags.c_contiguous
-    found = (_in_pieces if alike else _once)(ufunc, arrays, first.dtype if rounds else None)
+    if any(a.dtype is not first.dtype for a in arrays):
+        return None
+    found = _once(ufunc, arrays, first.dtype if rounds else None)
     if out is None:
         return found
     out[...] = found
