@@ -24,6 +24,7 @@ SPACES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}
 # Names that are pullback's own: parts of rules that the other library does not have, or has inside its kernels.
 PRIVATE = (
     "_slope", "_as_strided_read", "_as_strided_backward", "_as_strided_write", "_affine_scan", "_rrelu_noise", "_rrelu_leak",
+    "_margin_rows", "_kron_matrices", "_block_diag",
 )  # fmt: skip
 REDUCTIONS = ("none", "mean", "sum")
 

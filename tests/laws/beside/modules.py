@@ -25,7 +25,7 @@ MODULES: tuple[tuple[str, tuple], ...] = (
     ("LSTM(3, 4, num_layers=2, dropout=0.3, proj_size=2)", ((5, 2, 3),)), ("RNN(3, 4, nonlinearity='relu')", ((5, 3),)), ("GRU(3, 2)", ((4, 2, 3), (1, 2, 2))),
     ("LSTMCell(3, 4)", ((2, 3),)), ("GRUCell(3, 4)", ((2, 3), (2, 4))), ("RNNCell(3, 4, bias=False)", ((2, 3),)),
     ("Embedding(7, 3, padding_idx=0)", ("torch.tensor([[0, 3], [6, 3]])",)), ("Embedding(7, 3, max_norm=1.0, norm_type=1.0)", ("torch.tensor([1, 1, 5])",)),
-    ("Embedding(7, 3, scale_grad_by_freq=True)", ("torch.tensor([1, 1, 5])",)), ("Embedding(7, 3, sparse=True)", ("torch.tensor([2, 4, 2])",)),
+    ("Embedding(7, 3, scale_grad_by_freq=True)", ("torch.tensor([1, 1, 5])",)),
     *((f"EmbeddingBag(7, 3, mode='{mode}', padding_idx=2)", ("torch.tensor([1, 2, 4, 5])", "torch.tensor([0, 2])")) for mode in ("sum", "mean", "max")),
     ("MultiheadAttention(4, 2)", ((3, 2, 4), (5, 2, 4), (5, 2, 4))), ("MultiheadAttention(4, 2, batch_first=True, add_bias_kv=True)", ((2, 3, 4), (2, 3, 4), (2, 3, 4))),
     ("MultiheadAttention(4, 1, kdim=3, vdim=2, bias=False, add_zero_attn=True)", ((3, 2, 4), (5, 2, 3), (5, 2, 2))),
