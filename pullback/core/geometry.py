@@ -132,11 +132,11 @@ def strides_like(shape: Sequence, stride: Sequence, memory_format: str) -> bool:
 
 
 def is_dense(shape: Sequence, stride: Sequence) -> bool:
-    """Whether the elements fill a block of memory, in some order of dimensions, each once."""
+    """Whether the elements fill a block of memory, in some order of dimensions, each once; no elements do, whatever their strides."""
+    if any(n == 0 for n in shape):
+        return True
     step = 1
     for d in sorted((d for d in range(len(shape)) if shape[d] != 1), key=lambda d: stride[d]):
-        if shape[d] == 0:
-            return True
         if stride[d] != step:
             return False
         step *= shape[d]

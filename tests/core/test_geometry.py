@@ -94,3 +94,9 @@ def test_a_slice_of_channels_last_memory_has_gaps():
         assert result.is_contiguous(memory_format=torch.channels_last) and torch.equal(result, part)
     assert x[:1].is_contiguous(memory_format=torch.channels_last)
     assert torch.randn(2, 1, 4, 5).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_no_elements_are_dense_whatever_their_strides():
+    for shape, stride in (((2, 0), (0, 1)), ((0, 2), (1, 0)), ((0,), (7,)), ((2, 0, 3), (0, 0, 0))):
+        assert is_dense(shape, stride)
+    assert is_dense((2, 3), (1, 2)) and not is_dense((2, 3), (0, 1))
