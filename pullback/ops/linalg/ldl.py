@@ -60,6 +60,7 @@ def _check_solve(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> None
     name = "torch.linalg.ldl_solve"
     checks.is_square(LD, name)
     checks.is_inexact(LD, name)
+    checks.kernel_takes(LD, "ldl_solve_kernel_cpu")
     if B.ndim < 2:
         raise RuntimeError(f"{name}: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead")
     linear_system(B, LD, name)

@@ -8,7 +8,7 @@ from ...core.geometry import wrap_dim
 from ..family.base import operator
 from ..system.operator import NOT_IMPLEMENTED, Spec
 from ..system.precision import rounded, wide
-from .reductions import HIDDEN
+from .reductions import HIDDEN, not_implemented
 
 _STARTS = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf, "prod": 1.0}
 _NAMES = {"amax": "max", "amin": "min"}
@@ -29,6 +29,8 @@ def _check(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
         )
     if not data._array.size:
         raise RuntimeError("segment_reduce(): Expected data to have at least one element")
+    if not data.dtype.is_floating_point:
+        raise not_implemented("_segment_reduce_cpu", data.dtype)
 
 
 def _bounds(xp, lengths, offsets, axis: int, n: int, unsafe: bool):
