@@ -83,6 +83,7 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     ("_linalg_det", "vjp", "amin -> amax", "eps**0.5"): "where two formulas of one gradient take turns",
     ("_linalg_eigh", "vjp", "+ -> -", "gaps + diagonal_matrix"): "the diagonal is taken away in the next line",
     ("roll", "lower", "- -> +", "out.narrow(dim, shift, n - shift)"): "the loop goes over the other window",
+    ("mode", "lower", "- -> +", "values.narrow(dim, k, n - 1)"): "the loop goes over the other window",
     ("index_put", "vjp", "IS_OP inverted", "is_mask"): "of tensors without data alone",
 }
 # Tests outside the table that own a rule: of arguments at which the table cannot compare with differences.
@@ -112,6 +113,13 @@ OTHERS = {
     ("median", "lower"): "test_corners:test_medians_among_numbers_that_are_none?median,nanmedian",
     ("median.dim", "lower"): "test_corners:test_medians_among_numbers_that_are_none?median,nanmedian",
     ("mode", "lower"): "test_corners:test_the_mode_of_many",
+    (
+        "index_reduce",
+        "lower",
+    ): "test_corners:test_compiled_reductions_by_index_round_narrow_floats_as_operators_do?prod,amax",
+    ("topk", "lower"): "test_corners:test_compiled_choices_among_equals_are_those_of_operators",
+    ("max_pool2d_with_indices", "lower"): "test_corners:test_compiled_pools_with_a_border_and_gaps",
+    ("convolution", "lower"): "test_corners:test_compiled_transposed_convolutions_add_their_bias_once",
     ("_safe_softmax", "lower"): "test_corners:test_rows_of_nothing_are_zero",
     ("special_xlog1py", "vjp"): "elementwise.test_special:test_slopes_of_products_with_the_logarithm_of_a_number",
 }

@@ -8,6 +8,7 @@ import math
 import pytest
 
 import pullback as torch
+import pullback.nn.functional as F
 
 INF = math.inf
 
@@ -47,6 +48,8 @@ def test_equals_share_the_gradient_of_an_extreme():
     assert _slopes(lambda t: (-t).amin(1), x) == [[[-0.5, -0.5, 0], [0, -0.5, -0.5]]]
     assert _slopes(torch.max, x) == [[[0, 0, 0], [0, 0.5, 0.5]]]
     assert _slopes(lambda t: torch.min(-t), x) == [[[0, 0, 0], [0, -0.5, -0.5]]]
+    narrow = x.detach().half().requires_grad_()
+    assert _slopes(lambda t: t.amax(1), narrow) == [[[0.5, 0.5, 0], [0, 0.5, 0.5]]]
 
 
 def test_pieces_that_nobody_used_have_no_gradient():
@@ -109,3 +112,43 @@ def test_rows_of_nothing_are_zero():
     out = torch.compile(lambda t: torch.ops.aten._safe_softmax(t, 1))(x)
     torch.testing.assert_close(out, torch.ops.aten._safe_softmax(x, 1))
     assert out[1].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
+def test_compiled_reductions_by_index_round_narrow_floats_as_operators_do(reduce):
+    x, source = torch.rand(3, 4) + 0.5, torch.rand(9, 4) + 0.5
+    at = torch.tensor([0, 1, 1, 2, 1, 1, 0, 1, 1])
+    call = lambda a, b: a.index_reduce(0, at, b, reduce)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        given = (x.to(dtype), source.to(dtype))
+        found, expected = torch.compile(call)(*given), call(*given)
+        assert torch.equal(found, expected) if dtype.itemsize == 2 else torch.allclose(found, expected)
+
+
+def test_compiled_choices_among_equals_are_those_of_operators():
+    for shape in ((40,), (3, 40), (2, 300), (1, 20_000)):
+        x = torch.arange(math.prod(shape)).reshape(shape) * 7919 % 5
+        for k in (1, 2, 5, 16):
+            call = lambda t, k=k: (*t.topk(k, -1), *t.kthvalue(k, -1))
+            for found, expected in zip(torch.compile(call)(x), call(x), strict=True):
+                assert torch.equal(found, expected)
+
+
+def test_compiled_pools_with_a_border_and_gaps():
+    x = torch.randn(2, 3, 9, 8)
+    for padding, dilation in ((1, 2), (1, 1), (0, 2), ((1, 0), (1, 2))):
+        call = lambda t, p=padding, d=dilation: F.max_pool2d(t, 3, 1, p, d, return_indices=True)
+        for found, expected in zip(torch.compile(call)(x), call(x), strict=True):
+            assert torch.equal(found, expected)
+
+
+def test_compiled_transposed_convolutions_add_their_bias_once():
+    def run(x, weight, bias, n, groups, stride, dilation):
+        return getattr(F, f"conv_transpose{n}d")(x, weight, bias, stride, 0, 0, groups, dilation)
+
+    for n in (1, 2, 3):
+        for groups, stride, dilation in ((1, 1, 1), (2, 2, 1), (1, 2, 2)):
+            given = (torch.randn(2, 4, *[5] * n), torch.randn(4, 3, *[2] * n), torch.arange(1.0, 3 * groups + 1))
+            rest = (n, groups, stride, dilation)
+            found = torch.compile(lambda *t, rest=rest: run(*t, *rest))(*given)
+            torch.testing.assert_close(found, run(*given, *rest), rtol=1e-5, atol=1e-5)
