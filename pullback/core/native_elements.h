@@ -156,6 +156,8 @@ ROW(_mse_loss_slope_default_f, "_mse_loss_slope.default", 3, 0, 1, "ffff")
 ROW(_mse_loss_slope_default_d, "_mse_loss_slope.default", 3, 0, 1, "dddd")
 ROW(_prelu_kernel_default_f, "_prelu_kernel.default", 2, 0, 1, "fff")
 ROW(_prelu_kernel_default_d, "_prelu_kernel.default", 2, 0, 1, "ddd")
+ROW(_rrelu_leak_default_False_f, "_rrelu_leak.default:False", 2, 2, 1, "fffff")
+ROW(_rrelu_leak_default_False_d, "_rrelu_leak.default:False", 2, 2, 1, "ddddd")
 ROW(_soft_margin_loss_slope_default_f, "_soft_margin_loss_slope.default", 3, 0, 1, "ffff")
 ROW(add_Tensor_f, "add.Tensor", 2, 1, 1, "ffff")
 ROW(add_Tensor_d, "add.Tensor", 2, 1, 1, "dddd")
@@ -264,8 +266,6 @@ ROW(reciprocal_default_f, "reciprocal.default", 1, 0, 1, "ff")
 ROW(reciprocal_default_d, "reciprocal.default", 1, 0, 1, "dd")
 ROW(relu_default_f, "relu.default", 1, 0, 1, "ff")
 ROW(relu_default_d, "relu.default", 1, 0, 1, "dd")
-ROW(rrelu_with_noise_default_False_f, "rrelu_with_noise.default:False", 2, 2, 1, "fffff")
-ROW(rrelu_with_noise_default_False_d, "rrelu_with_noise.default:False", 2, 2, 1, "ddddd")
 ROW(rsqrt_default_f, "rsqrt.default", 1, 0, 1, "ff")
 ROW(rsqrt_default_d, "rsqrt.default", 1, 0, 1, "dd")
 ROW(rsub_Scalar_f, "rsub.Scalar", 1, 2, 1, "ffff")
@@ -569,6 +569,44 @@ static void V(_prelu_kernel_default_d)(i64 n, char *const *a) {
         const f64 v3 = v2 * v0;
         const f64 v4 = v1 ? v0 : v3;
         y0[i] = v4;
+    }
+}
+
+static void V(_rrelu_leak_default_False_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 x2 = *(const f32 *)a[2];
+    const f32 x3 = *(const f32 *)a[3];
+    f32 *y0 = (f32 *)a[4];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const i32 v1 = v0 > 0.0f;
+        const f32 v2 = x2;
+        const f32 v3 = x3;
+        const f32 v4 = v2 + v3;
+        const f32 v5 = v4 / 2.0f;
+        const f32 v6 = v0 * v5;
+        const f32 v7 = v1 ? v0 : v6;
+        y0[i] = v7;
+    }
+}
+
+static void V(_rrelu_leak_default_False_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    const f64 x2 = *(const f64 *)a[2];
+    const f64 x3 = *(const f64 *)a[3];
+    f64 *y0 = (f64 *)a[4];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const i32 v1 = v0 > 0.0;
+        const f64 v2 = x2;
+        const f64 v3 = x3;
+        const f64 v4 = v2 + v3;
+        const f64 v5 = v4 / 2.0;
+        const f64 v6 = v0 * v5;
+        const f64 v7 = v1 ? v0 : v6;
+        y0[i] = v7;
     }
 }
 
@@ -2367,44 +2405,6 @@ static void V(relu_default_d)(i64 n, char *const *a) {
         const f64 v0 = x0[i];
         const f64 v1 = d_max(0.0, v0);
         y0[i] = v1;
-    }
-}
-
-static void V(rrelu_with_noise_default_False_f)(i64 n, char *const *a) {
-    const f32 *x0 = (const f32 *)a[0];
-    const f32 x2 = *(const f32 *)a[2];
-    const f32 x3 = *(const f32 *)a[3];
-    f32 *y0 = (f32 *)a[4];
-    SIMD
-    for (i64 i = 0; i < n; i++) {
-        const f32 v0 = x0[i];
-        const i32 v1 = v0 > 0.0f;
-        const f32 v2 = x2;
-        const f32 v3 = x3;
-        const f32 v4 = v2 + v3;
-        const f32 v5 = v4 / 2.0f;
-        const f32 v6 = v0 * v5;
-        const f32 v7 = v1 ? v0 : v6;
-        y0[i] = v7;
-    }
-}
-
-static void V(rrelu_with_noise_default_False_d)(i64 n, char *const *a) {
-    const f64 *x0 = (const f64 *)a[0];
-    const f64 x2 = *(const f64 *)a[2];
-    const f64 x3 = *(const f64 *)a[3];
-    f64 *y0 = (f64 *)a[4];
-    SIMD
-    for (i64 i = 0; i < n; i++) {
-        const f64 v0 = x0[i];
-        const i32 v1 = v0 > 0.0;
-        const f64 v2 = x2;
-        const f64 v3 = x3;
-        const f64 v4 = v2 + v3;
-        const f64 v5 = v4 / 2.0;
-        const f64 v6 = v0 * v5;
-        const f64 v7 = v1 ? v0 : v6;
-        y0[i] = v7;
     }
 }
 

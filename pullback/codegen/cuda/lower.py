@@ -104,7 +104,9 @@ class CudaLowering(Lowering):
         return d in dtypes.reduced_precision or d is dtypes.float32 and process.matmul_precision != "highest"
 
     def biased_product(self, x: Value, y: Value, bias: Value) -> Value | None:
-        """By cuBLASLt, where all sides are even: for others it has no such call for certain."""
+        """Of two matrices, by cuBLASLt, where all sides are even: for others it has no such call for certain."""
+        if len(x.shape) != 2:
+            return None
         (m, k), n, t = x.shape, y.shape[-1], self.spec()
         if not x.dtype is y.dtype is bias.dtype is t.dtype or x.dtype not in WITH_BIAS:
             return None

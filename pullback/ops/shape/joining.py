@@ -522,11 +522,5 @@ def block_diag(*tensors) -> Tensor:
     blocks = [at_least(t, 2) for t in tensors]
     if not blocks:
         return lifted(wrap(np.empty((1, 0), np.float32)))
-    width = sum(b.shape[1] for b in blocks)
-    rows, at = [], 0
     common = _common([b.dtype for b in blocks])
-    for b in blocks:
-        left, right = b.new_zeros((b.shape[0], at)), b.new_zeros((b.shape[0], width - at - b.shape[1]))
-        rows.append(dispatch(cat, ((left, b, right), 1)).to(common))
-        at += b.shape[1]
-    return dispatch(cat, (tuple(rows), 0))
+    return dispatch(block_diag_matrices, (tuple([b.to(common) for b in blocks]),))
