@@ -7,6 +7,7 @@ them; the same lines with words instead of a plain refusal make `explain`, which
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import math
@@ -52,6 +53,7 @@ class Conditions:
         self.lines: list[tuple[bool, str, str]] = []  # (whether it is a test, code, code for the words where it fails)
         self.tested: dict[str, str] = {}  # the tests, by code: what they test, for people
         self.abouts: dict[str, About] = {}  # by code, what of a value a test is about
+        self.explaining: Callable | None = None
         self.tensors: list[tuple[Source, str]] = []  # tensors read, each once: how they alias each other is tested
         self.first: list[tuple[str, str]] = []  # (code, words) of the tests of classes, which come before all others
         self.watched: tuple[type, ...] = ()  # these classes
@@ -209,14 +211,15 @@ class Conditions:
         """The test that autocast is what it is now."""
         return f"ambient.autocast == {self.constant(dict(ambient.autocast))}"
 
-    def sharing_test(self, tensors: list, is_written: bool) -> None:
-        """Which of the tensors that were read are the same; where something is written, which share memory, and how."""
+    def sharing_test(self, tensors: list, written: frozenset[int] | None) -> None:
+        """Which of the tensors that were read are the same; where some are written (those of these numbers; None: who knows), which share
+        memory, and how."""
         if len(self.tensors) < 2:
             return
         names, variables = [s.name for s, _ in self.tensors], ", ".join(v for _, v in self.tensors)
-        look = sharing if is_written else same_objects
-        self.namespace.update({"sharing_mismatch": sharing_mismatch, look.__name__: look})
-        want, now = self.constant(look(tensors)), f"{look.__name__}(({variables},))"
+        look = same_objects if written is not None and not written else functools.partial(sharing, written=written)
+        self.namespace["sharing_mismatch"] = sharing_mismatch
+        want, now = self.constant(look(tensors)), f"{self.constant(look)}(({variables},))"
         say = f"sharing_mismatch({self.constant(names)}, {want}, {now})"
         quick = ""
         if native_conditions is not None and self.namespace[want] == ():  # most often they share nothing
@@ -257,14 +260,19 @@ class Conditions:
         return f"is_unchanged({watch}) or (now := marks({watch}[0])) and {tests} and keep({watch}, now)"
 
     def explain(self, prologue: list[str], frames: list) -> str | None:
-        """The words for what does not fit; None where everything does. Made when asked for: most graphs never are."""
+        """The words for what does not fit; None where everything does. Its function is made when first asked for: most graphs never are."""
+        if self.explaining is None:
+            self.explaining = self._explaining(prologue)
+        return self.explaining(frames)
+
+    def _explaining(self, prologue: list[str]) -> Callable:
         out = ["def explain(frames):", *("    " + line for line in prologue)]
         for is_test, code, words in (*[(True, code, repr(words)) for code, words in self.first], *self.lines):
             if is_test:
                 out.append(f"    if not ({code}): return {words}")
             else:
                 out += ["    try:", f"        {code}", "    except MISSING:", f"        return {words}"]
-        return compiled("\n".join([*out, "    return None"]), self.namespace, "explain")(frames)
+        return compiled("\n".join([*out, "    return None"]), self.namespace, "explain")
 
 
 def _plain_test(conditions: Conditions, v: str, t: Tensor, fact: tuple) -> str | None:

@@ -26,7 +26,7 @@ from ..front.config import config
 from ..front.dynamic import Sizes
 from ..front.fakes import NO_FAKES, fake_mode_for
 from ..trace.graph_trace import PACKAGE
-from ..trace.program import Escaped, RefusedByOperator, Unsupported, writes
+from ..trace.program import Escaped, RefusedByOperator, Unsupported, written_inputs
 from ..trace.promises import assert_promises
 from .arrays.traced import TracedArray
 from .conditions import MISSING, Conditions, compiled
@@ -321,12 +321,13 @@ class Capture:
         self._check_leaves(rebuild)
         records = self._records()
         graph = self._graph(rebuild)
+        written = self._written()
         with modes.masked(modes.AUTOCAST, records):  # what autocast does, the graph has
             run = self._compile(graph) if graph is not None else None
             run = None if self.is_dead else run
         modes._set_settings(self.world.first_settings)
         self._sizes_test()
-        conditions.sharing_test(self.world.outside.tensors, any(map(writes, self.trace.graph.nodes)))
+        conditions.sharing_test(self.world.outside.tensors, written)
         self.world.outside.tell_apart()
         lookups = self.world.outside.lookups
         conditions.put_first(lookups.tests(conditions), lookups.classes)
@@ -418,6 +419,16 @@ class Capture:
             trace.graph.eliminate_dead_code()
         self._drop_unused()
         return GraphModule(dict(trace.constants), trace.graph)
+
+    def _written(self) -> frozenset[int] | None:
+        """Which of the tensors that conditions are about may be written by the graph, by their numbers; None where any may be."""
+        nodes = written_inputs(self.trace.graph)
+        if nodes is None:
+            return None
+        given = [n for n in self.trace.graph.nodes if n.op == "placeholder"]
+        places = self.used if nodes else range(len(given))
+        sources = {id(self.trace.inputs[i]) for i, node in zip(places, given, strict=True) if node in nodes}
+        return frozenset(i for i, (s, _) in enumerate(self.world.outside.conditions.tensors) if id(s) in sources)
 
     def _drop_unused(self) -> None:
         """Leave out inputs that nothing is computed of: a backward would otherwise visit what made them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ...core import modes
 from ...core.node import requires_grad
@@ -78,18 +78,23 @@ def same_simple(a, b) -> bool:
     return a is b or isinstance(a, SIMPLE) and type(a) is type(b) and a == b
 
 
-def sharing(flat: Sequence) -> tuple:
+def sharing(flat: Sequence, written: Container[int] | None = None) -> tuple:
     """Which tensors are the same object, and which lie on the same memory (and then where, from the first of them); ()
-    where none do. Where they begin in that memory is for those to ask who name places in it."""
+    where none do. Where they begin in that memory is for those to ask who name places in it. `written`: by their numbers among the tensors,
+    those whose memory is written; on other memory, it does not matter where they lie to each other. None: any may be."""
     tensors = [a for a in flat if isinstance(a, Tensor)]
     if len({id(a if a._memory is None else a._memory) for a in tensors}) == len(tensors):
         return ()
     objects: dict[int, int] = {}
     memories: dict[int, tuple[int, int]] = {}
+    changed = {
+        id(a if a._memory is None else a._memory) for i, a in enumerate(tensors) if written is None or i in written
+    }
     out = []
     for a in tensors:
-        number, first = memories.setdefault(id(a if a._memory is None else a._memory), (len(memories), a._offset))
-        out.append((objects.setdefault(id(a), len(objects)), number, a._offset - first))
+        memory = id(a if a._memory is None else a._memory)
+        number, first = memories.setdefault(memory, (len(memories), a._offset))
+        out.append((objects.setdefault(id(a), len(objects)), number, a._offset - first if memory in changed else None))
     return tuple(out)
 
 

@@ -15,7 +15,8 @@ from ...amp.autocast import casting, policy_of
 from ...core import modes, tree
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, SUBCLASS, Tensor
-from ...graph import Node, has_side_effect, traceback
+from ...graph import Graph, Node, has_side_effect, traceback
+from ...graph.node import map_arg
 from ...library.operator import LibraryOperator
 from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
@@ -135,6 +136,38 @@ def writes(node: Node) -> bool:
     if isinstance(node.target, Operator):
         return any(a.writes for a in node.target.schema.arguments)
     return node.op.startswith("call_") and node.target not in (operator.getitem, modes._set_grad_enabled)
+
+
+def written_inputs(graph: Graph) -> set[Node] | None:
+    """The placeholders whose memory a graph may write; None where that may be any memory."""
+    writing = [n for n in graph.nodes if writes(n)]
+    if not all(isinstance(n.target, Operator) for n in writing):
+        return None
+    waiting, seen = [given for n in writing for given in _written_by(n)], set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen or _is_new(node):
+            continue
+        seen.add(node)
+        if node.op == "get_attr":
+            return None
+        waiting += node.all_input_nodes
+    return {n for n in seen if n.op == "placeholder"}
+
+
+def _written_by(node: Node) -> list[Node]:
+    """The arguments that a call of an operator writes."""
+    arguments = node.target.schema.arguments
+    given = {**{a.name: v for a, v in zip(arguments, node.args, strict=False)}, **node.kwargs}
+    found: list[Node] = []
+    map_arg([given.get(a.name) for a in arguments if a.writes], found.append)
+    return found
+
+
+def _is_new(node: Node) -> bool:
+    """Whether what a node gives lies on memory of its own: results of an operator without a body that says of none that it is a view."""
+    op = node.target
+    return isinstance(op, Operator) and op.body is None and all(r.alias is None for r in op.schema.returns)
 
 
 def gives_back(value: Any, objects: list, depth: int = 4) -> Any:

@@ -8,6 +8,7 @@ import pytest
 import pullback as torch
 from pullback.backward import switch
 from pullback.capture.bytecode import conditions, lookups, modules
+from pullback.capture.front.config import config
 from pullback.nn.module_hooks import register_module_forward_hook
 
 
@@ -320,3 +321,14 @@ def test_a_hook_of_all_modules_is_told_apart() -> None:
     with register_module_forward_hook(lambda module, args, out: seen.append(1)):
         run(torch.ones(2))
     assert seen == [1]
+
+
+def test_the_words_for_what_does_not_fit_are_compiled_once(monkeypatch) -> None:
+    made = []
+    compiled = conditions.compiled
+    monkeypatch.setattr(conditions, "compiled", lambda text, *rest: made.append(rest[-1]) or compiled(text, *rest))
+    run = torch.compile(lambda x, n: x + n, backend="eager", dynamic=False)
+    with config.patch(recompile_limit=1), pytest.warns(RuntimeWarning, match="the limit"):
+        for n in range(6):
+            assert run(torch.ones(2), n).tolist() == [1.0 + n] * 2
+    assert made.count("explain") == 1
