@@ -12,7 +12,7 @@ WIDE = "-fopenmp-simd -fno-unswitch-loops --param=vect-max-peeling-for-alignment
 
 # name: (what it is built with, the headers it reads, without their `native_`)
 EXTENSIONS = {
-    "native": ("-O3 -fno-math-errno -fno-trapping-math", "pool rows channels jobs"),
+    "native": ("-O3 -fno-math-errno -fno-trapping-math", "pool rows channels jobs tops"),
     "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "machine types elements special fits polynomials"),
     "network": (
         f"{LOOPS} -fopenmp-simd",

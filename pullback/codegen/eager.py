@@ -34,7 +34,7 @@ from ..ops.system.operator import Operator, key_of, registry
 from .lower import scalar_rule
 from .printers.c_prelude import BITS, FUSED, POLYNOMIALS
 from .printers.c_prelude import PAIRS as PAIR_FUNCTIONS
-from .printers.c_scalars import BUILTIN, C_TYPES, INFIX, OURS, PAIRS, UNVECTORISED, number, operation
+from .printers.c_scalars import BUILTIN, C_TYPES, INFIX, OURS, OURS_DOUBLE, PAIRS, UNVECTORISED, number, operation
 
 TARGET = Path(__file__).parent.parent / "core" / "native_elements.h"
 MASKS = ("mask", "condition")  # arrays that take no part in promotion, and are boolean
@@ -167,7 +167,7 @@ def printable(kernel: Kernel, least: int = 2) -> Kernel | None:
     """The kernel where it is more than one operation (or `least`) and everything in it vectorises."""
     single = kernel.arrays[0].dtype is dtypes.float32 or kernel.symbol.endswith("_f")
     found = {e for result in kernel.results for e in walk(result)}
-    if any(e.op not in SIMPLE and not (e.op in OURS and single) for e in found):
+    if any(e.op not in SIMPLE and e.op not in (OURS if single else OURS_DOUBLE) for e in found):
         return None
     if (
         any(e.dtype not in LETTERS for e in found)
@@ -223,7 +223,7 @@ def text() -> str:
         "/* Written by `python -m pullback.codegen.eager` from the rules of operators: do not edit. */\n"
         f"#if defined(HELPERS)\n{BITS}{POLYNOMIALS}{PAIR_FUNCTIONS}\n#elif defined(ROW)\n"
         + "\n".join(rows)
-        + f"\n#else\n#undef f_erf\n#define f_erf V(erf){FUSED}\n"
+        + f"\n#else\n#undef f_erf\n#define f_erf V(erf)\n#undef d_erf\n#define d_erf V(erf_double){FUSED}\n"
         + "\n".join(functions)
         + "#endif\n"
     )

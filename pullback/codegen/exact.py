@@ -18,7 +18,7 @@ from ..ops.family.pointwise import POINTWISE
 from ..ops.lowering.expressions import Expr, walk
 from ..ops.lowering.loops import Call, Compute
 from ..ops.system.operator import Operator, key_of
-from .printers.c_scalars import OURS
+from .printers.c_scalars import OURS, OURS_DOUBLE
 
 MOVES = frozenset((
     "const", "index", "load", "cast", "where", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and",
@@ -57,4 +57,8 @@ def is_move(e: Expr) -> bool:
 def agrees(e: Expr, op: Operator) -> bool:
     """Whether an operation on real numbers gives the bits that it gives in an eager call of an element-wise operator."""
     printed = key_of(op) in table  # eager calls run a loop of the same text
-    return e.op in ROUNDED_ONCE or printed and (e.op in LIMITS or e.op in OURS and e.dtype is dtypes.float32)
+    return (
+        e.op in ROUNDED_ONCE
+        or printed
+        and (e.op in LIMITS or e.op in (OURS if e.dtype is dtypes.float32 else OURS_DOUBLE))
+    )

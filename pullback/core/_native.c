@@ -3,7 +3,8 @@
  * Functions take arrays through the buffer protocol: row-major float32 or float64, results in arrays of the same dtype.
  * Each returns True when it did the work, False where the arrays are not of that kind (the caller then uses NumPy).
  * Large work is done without the GIL and shared with a pool of threads. Results do not depend on the number of threads.
- * NaN and infinity mean what they mean. The templates (native_*.h) are read twice, for float and for double.
+ * NaN and infinity mean what they mean. The templates (native_*.h) are read twice, for float and for double
+ * (that of the first few of each row for integers too).
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -87,6 +88,38 @@ static Py_ssize_t rows_of(Py_ssize_t length) { return length >= CHUNK ? 1 : CHUN
 #include "native_rows.h"
 #include "native_channels.h"
 #include "native_jobs.h"
+#undef T
+#undef SUFFIX
+
+typedef struct {
+    const void *x;
+    void *best;
+    int64_t *places;
+    Py_ssize_t rows, n, k;
+    int largest;
+} Tops;
+
+#define T float
+#define SUFFIX _f
+#include "native_tops.h"
+#define T double
+#define SUFFIX _d
+#include "native_tops.h"
+#define T int64_t
+#define SUFFIX _i64
+#include "native_tops.h"
+#define T int32_t
+#define SUFFIX _i32
+#include "native_tops.h"
+#define T int16_t
+#define SUFFIX _i16
+#include "native_tops.h"
+#define T int8_t
+#define SUFFIX _i8
+#include "native_tops.h"
+#define T uint8_t
+#define SUFFIX _u8
+#include "native_tops.h"
 
 /* ---- arrays from Python */
 typedef struct {
@@ -310,6 +343,17 @@ static PyObject *py_cumsum(PyObject *self, PyObject *const *args, Py_ssize_t nar
     return PyBool_FromLong(done);
 }
 
+/* what finds the first few among elements of an array's kind, or NULL */
+static void (*topk_of(const Array *a))(Tops *, int) {
+    const char *f = a->view.format;
+    int size = (int)a->view.itemsize;
+    if (!f || !f[0] || f[1])
+        return NULL;
+    if (strchr("bhilq", f[0]))
+        return size == 8 ? topk_all_i64 : size == 4 ? topk_all_i32 : size == 2 ? topk_all_i16 : topk_all_i8;
+    return f[0] == 'f' ? topk_all_f : f[0] == 'd' ? topk_all_d : f[0] == 'B' ? topk_all_u8 : NULL;
+}
+
 /* topk(source, values, places, n, k, largest, threads): places are int64 */
 static PyObject *py_topk(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array a = {.held = 0}, out = {.held = 0}, at = {.held = 0};
@@ -320,17 +364,13 @@ static PyObject *py_topk(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     long threads = PyLong_AsLong(args[6]);
     if (PyErr_Occurred())
         return NULL;
-    if (k > 0 && k <= n && take(args[0], &a, 0) && take(args[1], &out, 1) && take(args[2], &at, 1) && kind_of(&a) &&
-        kind_of(&a) == kind_of(&out)) {
+    if (k > 0 && k <= n && take(args[0], &a, 0) && take(args[1], &out, 1) && take(args[2], &at, 1) && topk_of(&a) &&
+        topk_of(&a) == topk_of(&out)) {
         Py_ssize_t rows = count(&a) / n;
-        int largest = args[5] == Py_True;
         done = rows * n == count(&a) && rows * k == count(&out) && at.view.itemsize == 8 && count(&at) == count(&out);
-        if (done && kind_of(&a) == 'f') {
-            Job_f job = {.x = a.view.buf, .out = out.view.buf, .places = at.view.buf, .outer = rows, .n = n, .inner = k, .kind = largest};
-            RUN(topk_all_f, job, count(&a), (int)threads)
-        } else if (done) {
-            Job_d job = {.x = a.view.buf, .out = out.view.buf, .places = at.view.buf, .outer = rows, .n = n, .inner = k, .kind = largest};
-            RUN(topk_all_d, job, count(&a), (int)threads)
+        Tops job = {.x = a.view.buf, .best = out.view.buf, .places = at.view.buf, .rows = rows, .n = n, .k = k, .largest = args[5] == Py_True};
+        if (done) {
+            RUN(topk_of(&a), job, count(&a), (int)threads)
         }
     }
     drop(&a);

@@ -1,6 +1,6 @@
 """The kernels in C, where they are built: sums, extremes, scans, softmax and layer norm over rows or columns.
 
-Functions take row-major float32 or float64 arrays and give new ones, or None where the kernels do not apply (another
+Functions take row-major float32 or float64 arrays (`topk` integers too) and give new ones, or None where the kernels do not apply (another
 dtype or layout, no compiled extension, `PULLBACK_NATIVE=0`): the caller then computes with the array library. Large
 arrays are worked on by several threads. Arrays of a CUDA device go to the kernels of `cuda_rows`, where it has them.
 """
@@ -17,6 +17,7 @@ from .threads import thread_count
 
 SUM, MAX, MIN, MEAN = range(4)
 _DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+_ORDERED = _DTYPES | {np.dtype(name) for name in ("int64", "int32", "int16", "int8", "uint8")}
 
 _native = extension("_native")
 available = _native is not None
@@ -173,8 +174,10 @@ def batch_norm(x, weight, bias, running_mean, running_var, momentum: float, eps:
 
 
 def topk(rows, k: int, largest: bool):
-    """The k first of each row in order, and their places, the earlier first among equals; for few of many."""
-    if not applies(rows) or not 0 < k <= 64:
+    """The k first of each row in order, and their places, the earlier first among equals; for few of many, integers too."""
+    if not available or rows.__class__ is not np.ndarray or rows.dtype not in _ORDERED or not 0 < k <= 64:
+        return None
+    if not rows.flags.c_contiguous or not rows.size:
         return None
     shape = (*rows.shape[:-1], k)
     values, places = np.empty(shape, rows.dtype), np.empty(shape, np.int64)

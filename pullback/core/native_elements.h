@@ -6,6 +6,8 @@ INLINE u32 f32_bits(f32 x) { union { u32 i; f32 f; } u; u.f = x; return u.i; }
 INLINE f32 from_bf16(bf16 x) { return bits_f32((u32)x << 16); }
 INLINE bf16 to_bf16(f32 x) { u32 b = f32_bits(x); return x != x ? (bf16)((b >> 16) | 0x40) : (bf16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
 
+INLINE f64 bits_f64(u64 x) { union { u64 i; f64 f; } u; u.i = x; return u.f; }
+INLINE u64 f64_bits(f64 x) { union { u64 i; f64 f; } u; u.f = x; return u.i; }
 INLINE f32 f_scale(f32 x, i32 n) { i32 h = n >> 1; return x * bits_f32((u32)(h + 127) << 23) * bits_f32((u32)(n - h + 127) << 23); }
 INLINE f32 f_exp(f32 x) {
     f32 c = x > 89.f ? 89.f : x; c = c < -104.f ? 0.f : c; /* what gives 0, masked elements, takes no slow denormals */
@@ -193,11 +195,13 @@ ROW(elu_backward_default_False_f, "elu_backward.default:False", 2, 3, 1, "ffffff
 ROW(elu_backward_default_True_f, "elu_backward.default:True", 2, 3, 1, "ffffff")
 ROW(elu_backward_default_True_d, "elu_backward.default:True", 2, 3, 1, "dddddd")
 ROW(erf_default_f, "erf.default", 1, 0, 1, "ff")
+ROW(erf_default_d, "erf.default", 1, 0, 1, "dd")
 ROW(exp2_default_f, "exp2.default", 1, 0, 1, "ff")
 ROW(expm1_default_f, "expm1.default", 1, 0, 1, "ff")
 ROW(frac_default_f, "frac.default", 1, 0, 1, "ff")
 ROW(frac_default_d, "frac.default", 1, 0, 1, "dd")
 ROW(gelu_default_none_f, "gelu.default:none", 1, 0, 1, "ff")
+ROW(gelu_default_none_d, "gelu.default:none", 1, 0, 1, "dd")
 ROW(gelu_default_tanh_f, "gelu.default:tanh", 1, 0, 1, "ff")
 ROW(gelu_backward_default_none_f, "gelu_backward.default:none", 2, 0, 1, "fff")
 ROW(gelu_backward_default_tanh_f, "gelu_backward.default:tanh", 2, 0, 1, "fff")
@@ -307,11 +311,16 @@ ROW(nesterov_d, "nesterov", 3, 4, 2, "ddddddddd")
 #else
 #undef f_erf
 #define f_erf V(erf)
+#undef d_erf
+#define d_erf V(erf_double)
 #undef FUSE
+#undef FUSED
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define FUSE(a, b, c) __builtin_fmaf(a, b, c)
+#define FUSED(a, b, c) __builtin_fma(a, b, c)
 #else
 #define FUSE(a, b, c) ((a) * (b) + (c))
+#define FUSED FUSE
 #endif
 INLINE f32 f_erf(f32 x) {
     f32 a = __builtin_fabsf(x), z = x * x, c = a > 4.f ? 4.f : a;
@@ -326,6 +335,28 @@ INLINE f32 f_erf(f32 x) {
     e = FUSE(e, r, 4.166845682e-02f); e = FUSE(e, r, 1.666651479e-01f); e = FUSE(e, r, 4.999999305e-01f); e = 1.f + FUSE(r * r, e, r);
     f32 far = __builtin_copysignf(FUSE(e, -bits_f32((u32)((i32)n + 127) << 23), 1.f), x);
     return a < 0.92f ? x * p : far;
+}
+INLINE f64 d_erf(f64 x) {
+    f64 a = __builtin_fabs(x), z = x * x, u = (a > 6. ? 6. : a) - 1.5;
+    f64 p = FUSED(-3.2797821652115195e-12, z, 7.955081575097392e-11); p = FUSED(p, z, -1.189636935756746e-09);
+    p = FUSED(p, z, 1.4736090756582505e-08); p = FUSED(p, z, -1.6356919457449897e-07); p = FUSED(p, z, 1.6461322354877406e-06);
+    p = FUSED(p, z, -1.4925600627588024e-05); p = FUSED(p, z, 0.00012055330799562192); p = FUSED(p, z, -0.0008548326958334438);
+    p = FUSED(p, z, 0.005223977624181866); p = FUSED(p, z, -0.02686617064498501); p = FUSED(p, z, 0.1128379167095424);
+    p = FUSED(p, z, -0.3761263890318373); p = FUSED(p, z, 0.1283791670955126);
+    f64 q = FUSED(9.713915043589174e-12, u, -3.2051030457020913e-10); q = FUSED(q, u, 4.3784922985996065e-09); /* the logarithm of 1 - erf */
+    q = FUSED(q, u, -3.560533068645119e-08); q = FUSED(q, u, 1.999575429091044e-07); q = FUSED(q, u, -8.22980481581535e-07);
+    q = FUSED(q, u, 2.3718122127843374e-06); q = FUSED(q, u, -2.646501472913366e-06); q = FUSED(q, u, -2.2473935728159263e-05);
+    q = FUSED(q, u, 0.00021596332630202767); q = FUSED(q, u, -0.0012572166722179844); q = FUSED(q, u, 0.00600674638427807);
+    q = FUSED(q, u, -0.025824140634003085); q = FUSED(q, u, -0.892640330614996); q = FUSED(q, u, -3.5088008017795245);
+    q = FUSED(q, u, -3.3844920895515527);
+    f64 t = FUSED(q, 1.4426950408889634, 6755399441055744.), n = t - 6755399441055744.; /* the integer is in the low bits */
+    f64 r = FUSED(n, -1.90821492927058770002e-10, FUSED(n, -0.693147180369123816490, q));
+    f64 e = FUSED(2.5115671225196605e-08, r, 2.763133897086362e-07); e = FUSED(e, r, 2.7557223510260886e-06);
+    e = FUSED(e, r, 2.4801489754714433e-05); e = FUSED(e, r, 0.00019841269908884074); e = FUSED(e, r, 0.001388888894722828);
+    e = FUSED(e, r, 0.008333333333311403); e = FUSED(e, r, 0.041666666666514425); e = FUSED(e, r, 0.1666666666666669);
+    e = FUSED(e, r, 0.5000000000000013); e = 1. + FUSED(r * r, e, r);
+    f64 far = __builtin_copysign(FUSED(e, -bits_f64((f64_bits(t) << 52) + 0x3ff0000000000000ul), 1.), x);
+    return a < 1.25 ? FUSED(x, p, x) : far;
 }
 
 static void V(_binary_cross_entropy_slope_default_f)(i64 n, char *const *a) {
@@ -1156,6 +1187,17 @@ static void V(erf_default_f)(i64 n, char *const *a) {
     }
 }
 
+static void V(erf_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    f64 *y0 = (f64 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = d_erf(v0);
+        y0[i] = v1;
+    }
+}
+
 static void V(exp2_default_f)(i64 n, char *const *a) {
     const f32 *x0 = (const f32 *)a[0];
     f32 *y0 = (f32 *)a[1];
@@ -1213,6 +1255,21 @@ static void V(gelu_default_none_f)(i64 n, char *const *a) {
         const f32 v3 = f_erf(v2);
         const f32 v4 = 1.0f + v3;
         const f32 v5 = v1 * v4;
+        y0[i] = v5;
+    }
+}
+
+static void V(gelu_default_none_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    f64 *y0 = (f64 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = 0.5 * v0;
+        const f64 v2 = v0 * 0.7071067811865476;
+        const f64 v3 = d_erf(v2);
+        const f64 v4 = 1.0 + v3;
+        const f64 v5 = v1 * v4;
         y0[i] = v5;
     }
 }

@@ -4,7 +4,6 @@ typedef struct {
     const T *x, *w, *b, *g;
     T *out, *mean, *rstd, *dw, *db;
     Py_ssize_t outer, n, inner, step;
-    int64_t *places;
     int kind;
     double eps, momentum;
 } N(Job);
@@ -128,13 +127,6 @@ static void N(channels_backward_all)(N(Job) *j, int threads) {
     if (j->out)
         share(N(gradient_part), j, rows ? j->outer * j->n : j->outer, rows_of(rows ? j->inner : j->n), threads);
 }
-
-static void N(topk_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
-    N(Job) *j = data;
-    N(topk)(j->x + first * j->n, j->out + first * j->inner, j->places + first * j->inner, last - first, j->n, j->inner, j->kind);
-}
-
-static void N(topk_all)(N(Job) *j, int threads) { share(N(topk_part), j, j->outer, rows_of(j->n), threads); }
 
 static void N(cumsum_all)(N(Job) *j, int threads) { share(N(cumsum_part), j, j->outer, rows_of(j->n * j->inner), threads); }
 

@@ -303,28 +303,6 @@ CLONES static void N(parameter_sums)(const T *g, const T *x, const T *mean, cons
     }
 }
 
-/* whether a goes before b: by size, NaN being larger than any number */
-INLINE int N(before)(T a, T b, int largest) { return largest ? a > b || (a != a && b == b) : a < b || (a == a && b != b); }
-
-/* the k first in order and where they stand, the earlier first among equals */
-CLONES static void N(topk)(const T *x, T *best, int64_t *at, Py_ssize_t rows, Py_ssize_t n, Py_ssize_t k, int largest) {
-    for (Py_ssize_t row = 0; row < rows; row++, x += n, best += k, at += k) {
-        Py_ssize_t have = 0;
-        for (Py_ssize_t i = 0; i < n; i++) {
-            T v = x[i];
-            if (have == k && !N(before)(v, best[k - 1], largest))
-                continue;
-            Py_ssize_t j = have < k ? have++ : k - 1;
-            for (; j > 0 && N(before)(v, best[j - 1], largest); j--) {
-                best[j] = best[j - 1];
-                at[j] = at[j - 1];
-            }
-            best[j] = v;
-            at[j] = i;
-        }
-    }
-}
-
 /* sums of all prefixes of four rows at once, since each row is one long chain of additions */
 INLINE void N(cumsum_rows)(const T *x, T *out, Py_ssize_t rows, Py_ssize_t n) {
     Py_ssize_t row = 0;

@@ -6,10 +6,8 @@
 #if defined(HELPERS)
 #include "native_fits.h"
 
-INLINE f64 bits_f64(u64 x) { union { u64 i; f64 f; } u; u.i = x; return u.f; }
 INLINE u32 half_bits(f32 x) { union { u32 i; f32 f; } u; u.f = x; return u.i; }
 INLINE f32 half_number(u32 x) { union { u32 i; f32 f; } u; u.i = x; return u.f; }
-INLINE u64 f64_bits(f64 x) { union { u64 i; f64 f; } u; u.f = x; return u.i; }
 
 INLINE f64 s_exp(f64 x) {
     f64 c = x > 700. ? 700. : x; c = c < -700. ? -700. : c;

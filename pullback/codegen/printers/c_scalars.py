@@ -24,6 +24,7 @@ BOOLEAN = {"add": "|", "multiply": "&", "maximum": "|", "minimum": "&", "fmax": 
 OURS = frozenset((
     "exp", "expm1", "exp2", "log", "log1p", "log2", "tanh", "erf", "sigmoid", "sinh", "cosh", "arcsinh", "arctanh", "arctan", "arctan2",
 ))  # fmt: skip
+OURS_DOUBLE = frozenset(("erf",))  # those that double precision has a polynomial of too
 UNVECTORISED = OURS - {
     "exp",
     "log",
@@ -114,7 +115,7 @@ def _of_float(op: str, d: dtype, args: list[str]) -> str:
     single = d is dtypes.float32
     if op in PAIRS:
         return f"{'f' if single else 'd'}_{PAIRS[op]}({', '.join(args)})"
-    if op in OURS and (single or op == "sigmoid"):
+    if op in OURS and (single or op in OURS_DOUBLE or op == "sigmoid"):
         return f"{'f' if single else 'd'}_{op}({', '.join(args)})"
     if op in BUILTIN:
         return f"__builtin_{BUILTIN[op]}{'f' if single else ''}({', '.join(args)})"

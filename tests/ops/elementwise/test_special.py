@@ -53,6 +53,16 @@ def test_values(name):
     assert getattr(S, name)(torch.tensor([1])).dtype is torch.float32
 
 
+@pytest.mark.parametrize("function", [torch.erf, torch.compile(torch.erf)])
+def test_erf_where_its_pieces_meet_and_end(function):
+    for dtype in (torch.float32, torch.float64):
+        x = torch.tensor([0.0, -0.0, inf, -inf, nan, 7.0, -1e300, 1.25, -1.2499999, 0.92, 6.0], dtype=dtype)
+        y = function(x).numpy()
+        np.testing.assert_allclose(y, reference.erf(x.numpy()), rtol=4 * np.finfo(y.dtype).eps)
+        assert np.signbit(y[:2]).tolist() == [False, True]
+    assert function(torch.tensor(-5e-324, dtype=torch.float64)).item() == -5e-324
+
+
 GRADIENTS = {
     "digamma": (torch.digamma, X),
     "polygamma": (lambda x: torch.polygamma(2, x), X),

@@ -39,7 +39,7 @@ def test_sort_keeps_the_order_of_memory():
     assert t.sort(0).values.stride() == t.stride()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int16", "int8", "uint8"])
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("n", [6, 40, 3000])
 def test_selections(dtype, ties, n):
