@@ -25,6 +25,7 @@ from .runner import runner
 from .segment import Operators, Segment
 from .sizes import Sized, symbolic_inputs
 from .stages import stages_of
+from .transposes import untransposed
 
 _warned = False
 
@@ -147,9 +148,9 @@ def last_uses(stages: list, output: Node) -> list[list[Node]]:
 
 def compile_graph(module: GraphModule) -> Callable:
     """The module as native code; itself where nothing in it has loops, or there is no compiler (then with one warning)."""
-    if overlapped(module.graph):
-        module.recompile()
     watched = symbolic_inputs(module)
+    if overlapped(module.graph) | (bool(watched) and untransposed(module.graph)):
+        module.recompile()
     return Sized(module, watched, compile_static) if watched else compile_static(module)
 
 

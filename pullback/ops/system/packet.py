@@ -43,6 +43,10 @@ class OpOverloadPacket:
             raise AttributeError(overload)
         found = self._found or self._look_up()
         if overload in found:
+            if (
+                type(found[overload]) is Operator
+            ):  # it stays what it is: the next time, no function of Python's is asked
+                self.__dict__[overload] = found[overload]
             return found[overload]
         if overload in _SYNONYMS and len(found) >= 1 and self.namespace == "aten":
             return next(iter(found.values()))
