@@ -48,7 +48,7 @@ def content_of(x: Tensor) -> Tensor:
         return x.data
     if x.is_mkldnn:
         return x._array.values
-    return (x._values() if "coo" in str(x.layout) else x.values()).detach()
+    return (x._values() if "coo" in str(x.layout) else x.values()).data
 
 
 def densified(x):

@@ -74,6 +74,11 @@ def _shared(t: Tensor) -> Tensor:
     return view_of(t, t._array, t.dtype, t._offset)
 
 
+def _shared_values(t: Tensor) -> Tensor:
+    """The values of a tensor, which count their versions with it: those of `.data` with nobody else."""
+    return _shared(counted_by(t._counter, t._array.values))
+
+
 def _rebuild(g, self):
     """A sparse gradient with the indices of `self` and the gradient of its values."""
     a = self._array
@@ -86,14 +91,12 @@ def _rebuild(g, self):
 
 values_op = layout_operator(
     "values(Tensor(a) self) -> Tensor(a)",
-    run=lambda self: _shared(self._array.values),
+    run=_shared_values,
     family=LAYOUT_VIEW,
     vjp={"self": _rebuild},
     jvp=LINEAR,
 )
-raw_values_op = layout_operator(
-    "_values(Tensor(a) self) -> Tensor(a)", run=lambda self: _shared(self._array.values), vjp=NONDIFFERENTIABLE
-)
+raw_values_op = layout_operator("_values(Tensor(a) self) -> Tensor(a)", run=_shared_values, vjp=NONDIFFERENTIABLE)
 
 
 def _values(t: Tensor) -> Tensor:

@@ -238,3 +238,25 @@ def test_copies_say_what_does_not_fit():
         t.copy_(torch.ones(3, 2).to_sparse_csr())
     with pytest.raises(RuntimeError, match="Expected input tensors to have the same shape"):
         t.add(torch.ones(3, 2).to_sparse_csr())
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_values_count_with_the_tensor_that_is_asked_for_them(compressed: bool) -> None:
+    dense = torch.eye(3)
+    t = (dense.to_sparse_csr() if compressed else dense.to_sparse()).requires_grad_()
+
+    def values(t):
+        return t.values() if compressed else t._values()
+
+    values(t).data.mul_(2)
+    values(t.data).mul_(2)
+    assert t._version == 0
+    values(t.detach()).mul_(2)
+    assert t._version == 1
+    assert t.detach().to_dense().diagonal().tolist() == [8.0] * 3
+
+
+def test_gradients_are_checked_by_differences_of_values() -> None:
+    x = torch.rand(4, dtype=torch.float64).to_sparse().requires_grad_()
+    dense = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda a, b: a.to_dense(masked_grad=False) * b, (x, dense))
