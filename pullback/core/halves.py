@@ -48,7 +48,8 @@ def run(name: str, *arrays, out=None):
     return out if _elements.over_halves(name, bits, (), thread_count(), first.dtype is _F16) else None
 
 
-def _narrowed(found, target: np.dtype):
+def narrowed(found, target: np.dtype):
+    """An array in another dtype, as the array library rounds it, however it is done."""
     quick = cast(found, target)
     return found.astype(target) if quick is None else quick
 
@@ -60,7 +61,7 @@ def _widened(array):
 
 def _once(ufunc, arrays, target: np.dtype | None):
     found = ufunc(*[a if a.dtype is _F32 else _widened(a) for a in arrays], out=...)
-    return found if target is None else _narrowed(found, target)
+    return found if target is None else narrowed(found, target)
 
 
 def with_number(ufunc, array, number):

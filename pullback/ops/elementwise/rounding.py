@@ -5,6 +5,8 @@ Rounding is flat almost everywhere: gradients are zeros, not absent. Integers co
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
 from ..family.pointwise import INT_TO_FLOAT, pointwise
@@ -122,6 +124,8 @@ def _sign(xp, x):
     """-1, 0 or 1; NaN has no sign."""
     if x.dtype.kind == "b":
         return x.copy()
+    if x.dtype.kind in "iu" and xp is np:
+        return np.sign(x)
     return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
 
 

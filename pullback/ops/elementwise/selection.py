@@ -93,12 +93,26 @@ fmin = pointwise(
 
 
 # ---- limits
+_MANY = 2048  # elements, below which two calls of the array library are as quick
+
+
 def _limited(xp, x, low, high):
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if (whole := _limited_integers(xp, x, low, high)) is not None:
+        return whole
     if low is not None:
         x = xp.maximum(_limit(xp, low, x), x)
     return x if high is None else xp.minimum(_limit(xp, high, x), x)
+
+
+def _limited_integers(xp, x, low, high):
+    """Many integers between numbers, else None: the array library does not vectorise the larger of an array and one number."""
+    if xp is not np or x.dtype.kind not in "iu" or x.size < _MANY:
+        return None
+    ends = np.iinfo(x.dtype)
+    low, high = (_limit(np, end if v is None else v, x) for v, end in ((low, ends.min), (high, ends.max)))
+    return np.clip(x, low, high) if low.dtype == high.dtype == x.dtype and not low.ndim and not high.ndim else None
 
 
 def _limit(xp, limit, like):
@@ -184,7 +198,11 @@ clamp = pointwise(
 
 def _one_limit(side: str, ufunc: str, inside: str, outside: str):
     """`clamp_min` or `clamp_max`: a limit that is a number, and one that is a tensor."""
-    kernel = lambda xp, x, limit: getattr(xp, ufunc)(_limit(xp, limit, x), x)
+
+    def kernel(xp, x, limit):
+        whole = _limited_integers(xp, x, *((limit, None) if side == "min" else (None, limit)))
+        return getattr(xp, ufunc)(_limit(xp, limit, x), x) if whole is None else whole
+
     check = lambda self, limit: _check_limits(self, limit) if not isinstance(limit, Tensor) else None
 
     def taken(g, self, limit, which):

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from ...core import dtype as dtypes
+from ...core import halves
 from ...core.arrays import LARGE, library, run_chunks
 from ...core.dtype import dtype
 from ...core.geometry import contiguous_strides, elementwise_strides, is_contiguous, wrap_dim
@@ -104,7 +105,7 @@ class Along(Family):
         """A kernel's result in its dtype, shape and order of memory (`result` is None for places)."""
         result = result or dtypes.by_numpy[array.dtype]
         if array.dtype != result.numpy:
-            array = array.astype(result.numpy)
+            array = halves.narrowed(array, result.numpy)
         if not t._array.ndim or op.declared.reduces and not keepdim:
             array = array.reshape((*array.shape[:axis], *array.shape[axis + 1 :]))
         stride = self._strides(op, t, array.shape)

@@ -49,6 +49,23 @@ def test_zeros_at_a_limit_keep_their_sign(limits, dtype):
         assert call(x).signbit().equal(x.signbit()) and torch.compile(call)(x).signbit().equal(x.signbit())
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("size", [7, 5000])  # by one call of the array library, and by two
+def test_limits_of_integers(dtype, size):
+    kind = getattr(torch, dtype)
+    ends = torch.iinfo(kind)
+    values = [(37 * k) % 256 + ends.min for k in range(size - 1)] + [ends.max]
+    x = torch.tensor(values, dtype=kind)
+    for low, high in ((5, 90), (90, 5), (ends.min, ends.max), (7, None), (None, 7)):
+        wanted = [v if low is None else max(v, low) for v in values]
+        wanted = [v if high is None else min(v, high) for v in wanted]
+        for y in (x.clamp(low, high), x.reshape(1, -1).t().clamp(low, high)[:, 0], x.clone().clamp_(low, high)):
+            assert y.dtype is kind and y.tolist() == wanted
+    assert x.clamp(torch.tensor(5, dtype=kind), torch.tensor(90, dtype=kind)).tolist() == x.clamp(5, 90).tolist()
+    assert x.clamp(2.5).dtype is torch.float32
+    assert x.sign().tolist() == [(v > 0) - (v < 0) for v in values] and x.sign().dtype is kind
+
+
 def test_where():
     c = torch.tensor([True, False])
     assert torch.where(c, 1, 2).dtype is torch.int64 and torch.where(c, 1.5, 2).tolist() == [1.5, 2]

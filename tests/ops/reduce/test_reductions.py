@@ -47,6 +47,29 @@ def test_long_float32_sums_keep_their_digits():
     np.testing.assert_allclose(torch.from_numpy(a).sum().item(), 40_000.000596, rtol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(1,), (63, 67), (129, 65), (3, 1000, 7), (4097,)])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_products_of_complex_numbers_of_any_size(shape, dtype):
+    turns = np.random.default_rng(0).uniform(-3, 3, shape)
+    x = torch.from_numpy(np.exp(1j * turns).astype(dtype))
+    tolerance = 1e-3 if dtype == "complex64" else 1e-11
+    np.testing.assert_allclose(x.prod().numpy(), np.exp(1j * turns.sum()), atol=tolerance)
+    for d in range(len(shape)):
+        for keep in (False, True):
+            wanted = np.exp(1j * turns.sum(d, keepdims=keep))
+            np.testing.assert_allclose(x.prod(d, keep).numpy(), wanted, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_softmax_of_half_precision_is_that_of_single_precision_rounded(dtype, dim):
+    x = torch.from_numpy(np.random.default_rng(0).normal(0, 4, (40, 70)).astype("float32")).to(dtype)
+    for function in (torch.softmax, torch.log_softmax):
+        exact, y = function(x.double(), dim), function(x, dim)
+        assert y.dtype is dtype and y.is_contiguous()
+        np.testing.assert_allclose(y.double().numpy(), exact.numpy(), rtol=1.01 * torch.finfo(dtype).eps / 2, atol=1e-7)
+
+
 def test_result_dtypes():
     assert torch.tensor([True, False]).sum().dtype is torch.int64
     assert torch.tensor([1, 2], dtype=torch.uint8).all().dtype is torch.uint8
