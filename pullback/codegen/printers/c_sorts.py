@@ -64,7 +64,6 @@ static void pick(ranked *p, ranked *q, i64 n, i64 bytes, i64 first, i64 last, i6
     const ranked *r = digit_sort(q, p, m, bytes);
     for (i64 k = first; k < last; k++) out[k - first] = r[k].at;
 }
-INLINE u64 f64_bits(f64 x) { union { u64 i; f64 f; } u; u.f = x; return u.i; }
 INLINE u64 f32_rank(f32 x) { u32 b = f32_bits(x + 0.f); return x != x ? 0xffffffffUL : (u32)(b >> 31 ? ~b : b | 0x80000000u); }
 INLINE u64 f64_rank(f64 x) { u64 b = f64_bits(x + 0.); return x != x ? ~0UL : b >> 63 ? ~b : b | 1UL << 63; }
 #define SORT(T, BYTES, RANK) static void T##_sort(i64 begin, i64 end, void *const *a) { \
