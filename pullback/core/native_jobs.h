@@ -46,6 +46,11 @@ static void N(parameter_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
     N(parameter_sums)(j->g, j->x, j->mean, j->rstd, j->dw, j->db, j->outer, j->n, first, last);
 }
 
+static void N(blocks_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(parameter_blocks)(j->g, j->x, j->mean, j->rstd, j->dw, j->db, j->outer, j->n, first, last);
+}
+
 static void N(cumsum_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
     N(Job) *j = data;
     Py_ssize_t at = first * j->n * j->inner;
@@ -54,11 +59,27 @@ static void N(cumsum_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
 
 static void N(softmax_backward_all)(N(Job) *j, int threads) { share(N(softmax_backward_part), j, j->outer, rows_of(j->n), threads); }
 
+/* By blocks of rows, which lie with the threads that wrote them; by columns where that is one block. The sums are the same to the bit. */
+static void N(parameters_all)(N(Job) *j, int threads) {
+    Py_ssize_t blocks = (j->outer + ROWS - 1) / ROWS;
+    T *room = blocks > 1 ? malloc(2 * sizeof(T) * blocks * j->n) : NULL;
+    if (!room) {
+        share(N(parameter_part), j, j->n, COLUMNS, threads);
+        return;
+    }
+    N(Job) part = *j;
+    part.dw = room, part.db = room + blocks * j->n;
+    share(N(blocks_part), &part, blocks, rows_of(j->n * ROWS), threads);
+    N(total_of_blocks)(part.dw, j->dw, blocks, j->n);
+    N(total_of_blocks)(part.db, j->db, blocks, j->n);
+    free(room);
+}
+
 static void N(layer_norm_backward_all)(N(Job) *j, int threads) {
     if (j->out)
         share(N(layer_norm_backward_part), j, j->outer, rows_of(j->n), threads);
     if (j->dw)
-        share(N(parameter_part), j, j->n, COLUMNS, threads);
+        N(parameters_all)(j, threads);
 }
 
 /* channels: w is the weight or scale, b the shift, dw and db the sums; outer, n, inner are (outer, channels, inner) */

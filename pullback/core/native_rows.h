@@ -274,23 +274,30 @@ CLONES static void N(layer_norm_backward)(const T *restrict g, const T *restrict
     }
 }
 
-/* sums over rows of g (x - mean) rstd and of g, for columns from first to last */
+/* sums over rows of g (x - mean) rstd and of g, of a block of rows and some columns, in the type itself */
+INLINE void N(block_sums)(const T *g, const T *x, const T *mean, const T *rstd, T *restrict pw, T *restrict pb, Py_ssize_t n, Py_ssize_t width,
+                          Py_ssize_t start, Py_ssize_t stop) {
+    for (Py_ssize_t l = 0; l < width; l++)
+        pw[l] = pb[l] = 0;
+    for (Py_ssize_t i = start; i < stop; i++) {
+        T m = mean[i], r = rstd[i];
+        for (Py_ssize_t l = 0; l < width; l++) {
+            T v = g[i * n + l];
+            pb[l] += v;
+            pw[l] += v * ((x[i * n + l] - m) * r);
+        }
+    }
+}
+
+/* the same over all rows, for columns from first to last */
 CLONES static void N(parameter_sums)(const T *g, const T *x, const T *mean, const T *rstd, T *dw, T *db, Py_ssize_t rows, Py_ssize_t n,
                                      Py_ssize_t first, Py_ssize_t last) {
     for (Py_ssize_t c = first; c < last; c += COLUMNS) {
         Py_ssize_t width = last - c < COLUMNS ? last - c : COLUMNS;
         double w[COLUMNS] = {0}, b[COLUMNS] = {0};
         for (Py_ssize_t start = 0; start < rows; start += ROWS) {
-            Py_ssize_t stop = start + ROWS < rows ? start + ROWS : rows;
-            T pw[COLUMNS] = {0}, pb[COLUMNS] = {0};
-            for (Py_ssize_t i = start; i < stop; i++) {
-                T m = mean[i], r = rstd[i];
-                for (Py_ssize_t l = 0; l < width; l++) {
-                    T v = g[i * n + c + l];
-                    pb[l] += v;
-                    pw[l] += v * ((x[i * n + c + l] - m) * r);
-                }
-            }
+            T pw[COLUMNS], pb[COLUMNS];
+            N(block_sums)(g + c, x + c, mean, rstd, pw, pb, n, width, start, start + ROWS < rows ? start + ROWS : rows);
             for (Py_ssize_t l = 0; l < width; l++) {
                 w[l] += pw[l];
                 b[l] += pb[l];
@@ -300,6 +307,31 @@ CLONES static void N(parameter_sums)(const T *g, const T *x, const T *mean, cons
             dw[c + l] = (T)w[l];
             db[c + l] = (T)b[l];
         }
+    }
+}
+
+/* a row of each for blocks of rows from first to last */
+CLONES static void N(parameter_blocks)(const T *g, const T *x, const T *mean, const T *rstd, T *dw, T *db, Py_ssize_t rows, Py_ssize_t n,
+                                       Py_ssize_t first, Py_ssize_t last) {
+    for (Py_ssize_t k = first; k < last; k++)
+        for (Py_ssize_t c = 0; c < n; c += COLUMNS) {
+            T pw[COLUMNS], pb[COLUMNS];
+            Py_ssize_t width = n - c < COLUMNS ? n - c : COLUMNS, stop = (k + 1) * ROWS < rows ? (k + 1) * ROWS : rows;
+            N(block_sums)(g + c, x + c, mean, rstd, pw, pb, n, width, k * ROWS, stop);
+            memcpy(dw + k * n + c, pw, sizeof(T) * width);
+            memcpy(db + k * n + c, pb, sizeof(T) * width);
+        }
+}
+
+CLONES static void N(total_of_blocks)(const T *blocks, T *out, Py_ssize_t many, Py_ssize_t n) {
+    for (Py_ssize_t c = 0; c < n; c += COLUMNS) {
+        Py_ssize_t width = n - c < COLUMNS ? n - c : COLUMNS;
+        double total[COLUMNS] = {0};
+        for (Py_ssize_t k = 0; k < many; k++)
+            for (Py_ssize_t l = 0; l < width; l++)
+                total[l] += blocks[k * n + c + l];
+        for (Py_ssize_t l = 0; l < width; l++)
+            out[c + l] = (T)total[l];
     }
 }
 

@@ -60,6 +60,22 @@ def test_results_do_not_depend_on_threads(two_threads):
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "n"), [(1, 7), (63, 300), (64, 256), (65, 257), (1000, 33), (700, 600)])
+def test_sums_over_rows_of_layer_norm_are_whole_with_any_number_of_threads(rows, n, dtype, two_threads):
+    g, x, mean, rstd = (random(*shape, dtype=dtype) for shape in ((rows, n), (rows, n), (rows,), (rows,)))
+    found = []
+    for threads in (1, 2):
+        weight, bias = np.empty(n, dtype), np.empty(n, dtype)
+        assert native._native.layer_norm_backward(g, x, None, mean, rstd, None, weight, bias, threads)
+        found.append((weight.tobytes(), bias.tobytes()))
+    assert found[0] == found[1]
+    wanted = (g.astype("d") * ((x.astype("d") - mean[:, None]) * rstd[:, None])).sum(0)
+    close = dict(rtol=1e-5, atol=1e-3) if dtype is np.float32 else dict(rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(weight, wanted, **close)
+    np.testing.assert_allclose(bias, g.astype("d").sum(0), **close)
+
+
 def test_what_does_not_apply():
     a = random(4, 6)
     assert native.softmax(a.T, 0) is None and native.softmax(a.astype(np.int64), 0) is None
