@@ -456,7 +456,10 @@ static PyObject *blocks(PyObject *args, int how, int in_place) {
     return !r ? NULL : in_place ? written(argument(args, 0)) : tensor_of(r);
 }
 
-static int is_one(PyObject *value) { return PyLong_CheckExact(value) && PyLong_AsLong(value) == 1; }
+static int is_one(PyObject *value) {
+    int beyond;
+    return PyLong_CheckExact(value) && PyLong_AsLongAndOverflow(value, &beyond) == 1;
+}
 
 /* A copy of an array with one element everywhere at places along a dimension. */
 static PyObject *filled_at(Array *a, int dim, Array *index, const Array *value) {

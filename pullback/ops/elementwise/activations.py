@@ -7,10 +7,12 @@ turn: linear in `grad_output`, flat in `self` but for `hardswish`. `activation_f
 from __future__ import annotations
 
 from ...core.dtype import BOOL, COMPLEX, finfo
+from ...core.promotion import result_type
 from ...core.tensor import Tensor
 from ..eager.elementwise import KernelCase
 from ..family.base import composite
 from ..family.pointwise import pointwise
+from ..system.scalars import check_integers
 from .arithmetic import zeros_like
 from .array_kernels import masked, number
 from .selection import where
@@ -33,6 +35,7 @@ def _check_relu(self) -> None:
 
 threshold_backward = pointwise(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    check=lambda grad_output, self, threshold: check_integers(result_type(grad_output, self), threshold),
     kernel=lambda xp, g, x, threshold: _masked(xp, g, x <= number(xp, threshold, x), 0),
     supports="real_number",
     last_leads=True,
@@ -63,6 +66,7 @@ threshold = pointwise(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     inplace_node="ThresholdBackward1",
     numbers=(),
+    check=lambda self, threshold, value: check_integers(self.dtype, threshold, value),
     supports="real_number",
     kernel=lambda xp, x, threshold, value: masked(xp, x, x <= number(xp, threshold, x), value),
     fitting=("value",),
@@ -80,12 +84,14 @@ def _check_hardtanh(self, min_val, max_val) -> None:
         raise NotImplementedError("clamp is not supported for complex types")
     if not self.dtype.is_signed and (int(min_val) < 0 or int(max_val) < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    check_integers(self.dtype, min_val, max_val)
 
 
 hardtanh_backward = pointwise(
     "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
     kernel=lambda xp, g, x, low, high: _masked(xp, g, (x <= number(xp, low, x)) | (x >= number(xp, high, x)), 0),
-    supports="real_number",
+    supports="real_float",
+    kernel_name="hardshrink_backward_cpu",
     plain=KernelCase(),
     **HIDDEN,
     vjp={
@@ -100,7 +106,7 @@ hardtanh = pointwise(
     check=_check_hardtanh,
     kernel=lambda xp, x, low, high: xp.minimum(number(xp, high, x), xp.maximum(number(xp, low, x), x)),
     fitting=("min_val", "max_val"),
-    plain=KernelCase(check=False),
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",

@@ -7,13 +7,14 @@ In: tensors and Python numbers. Out: declared operators. `conj(x)` and `zeros_li
 from __future__ import annotations
 
 from ...core import dtype as dtypes
+from ...core.promotion import result_type
 from ...core.tensor import Tensor
 from ..eager.elementwise import KernelCase
 from ..family.base import composite
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..system.calls import front
 from ..system.operator import exports, find
-from ..system.scalars import c_name, check_alpha, is_bool
+from ..system.scalars import c_name, check_alpha, check_integers, is_bool
 from .array_kernels import number
 
 
@@ -46,6 +47,8 @@ def _check_sub(self, other, alpha=1) -> None:
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
             "use the `~` or `logical_not()` operator instead."
         )
+    if alpha.__class__ is int:  # added times -1, which is a number of 64 bits
+        alpha = (2**63 - alpha) % 2**64 - 2**63
     check_alpha(self, other, alpha)
 
 
@@ -125,9 +128,16 @@ reciprocal = pointwise(
     autocast_cuda="float32",
 )
 
+
+def _check_scale(self, tensor1, tensor2, value=1) -> None:
+    if value.__class__ is not int or value != 1:
+        check_integers(result_type(self, tensor1, tensor2), value)
+
+
 addcmul = pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=(),
+    check=_check_scale,
     supports="number",
     kernel_name="addcmul_cpu_out",
     plain=KernelCase(),

@@ -15,13 +15,14 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core import elements
 from ...core.dtype import INT
+from ...core.promotion import result_type
 from ...core.tensor import Tensor
 from ..eager.elementwise import KernelCase
 from ..family.pointwise import pointwise
 from ..system.calls import front
 from ..system.general import write_out
 from ..system.operator import exports
-from ..system.scalars import is_complex
+from ..system.scalars import check_integers, is_complex
 from .arithmetic import conj, zeros_like
 
 
@@ -94,6 +95,8 @@ def _power_number(xp, x, exponent):
 def _check_number(self, exponent) -> None:
     if self.dtype.category <= INT and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if exponent.__class__ is int and exponent > 127 and self.dtype.category <= INT:
+        check_integers(result_type(self, exponent), exponent)
 
 
 def _base_rule(g, self, exponent):

@@ -14,6 +14,7 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.arrays import library
 from ...core.geometry import broadcast_shapes
+from ...core.promotion import result_type
 from ...core.tensor import META, Tensor
 from ..eager.elementwise import KernelCase
 from ..eager.kernels import kernel_of
@@ -22,7 +23,7 @@ from ..family.pointwise import POINTWISE, pointwise
 from ..system.calls import front
 from ..system.inplace import deprecated_on_expanded
 from ..system.operator import exports
-from ..system.scalars import c_name, check_fits, is_bool, is_complex
+from ..system.scalars import c_name, check_fits, check_integers, is_bool, is_complex
 from .array_kernels import masked, number
 
 
@@ -258,6 +259,9 @@ def _check_condition(condition, self, other) -> None:
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition.dtype.scalar_name}"
         )
+    numbers = [v for v in (self, other) if v.__class__ is int]
+    if numbers:
+        check_integers(result_type(self, other), *numbers)
 
 
 def _where(xp, condition, x, y):

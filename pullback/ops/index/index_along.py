@@ -96,7 +96,13 @@ def _selected(g, dim, index, source_shape):
 
 
 # ---- add, copy, fill
+def _add(xp, out, dim, index, source, alpha=1) -> None:
+    check_fits(alpha, by_numpy[out.dtype])
+    kernels.add(xp, out, dim, index, source, alpha)
+
+
 def _add_meta(self, dim, index, source, alpha) -> Spec:
+    check_fits(alpha, self.dtype)
     kernels.check_slices("index_add_", self._array.shape, index._array, source._array.shape, dim)
     return _same(self, dim, index)
 
@@ -112,7 +118,7 @@ def _scale(g, alpha):
 index_add = operator(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     lower=lower_index_add,
-    **writer(kernels.add, meta=_add_meta),
+    **writer(_add, meta=_add_meta),
     inplace=True,
     scatters=True,
     jvp=LINEAR,

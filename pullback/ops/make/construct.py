@@ -138,6 +138,10 @@ def _check_range(raw, inferred: dtype, target: dtype) -> None:
         info = np.iinfo(target.numpy)
         if raw.min() < info.min and target.is_signed or raw.max() > info.max or raw.min() < -int(info.max) - 1:
             raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+    if target.category == 1 and inferred.category == 2 and raw.size:
+        info = np.iinfo(target.numpy)
+        if not (raw.min() >= info.min and raw.max() <= float(info.max)):  # so is NaN
+            raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
 
 
 def _intermediate(inferred: dtype, target: dtype):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...core.arrays import assign, library
+from ...core.dtype import by_numpy
 from ...core.elements import fill as fill_array
 from ...core.geometry import broadcast_shapes
 from ...core.small import written_once
@@ -96,10 +97,19 @@ def _zero_write(target: Tensor) -> None:
     _fill_write(target, 0)
 
 
+def _filled(xp, self, value):
+    return xp.full(self.shape, _as_number(value, by_numpy[self.dtype])).astype(self.dtype)
+
+
+def _fill_meta(self: Tensor, value) -> Spec:
+    _as_number(value, self.dtype)
+    return Spec(self._array.shape, self.dtype)
+
+
 fill_scalar = operator(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
-    kernel=lambda xp, self, value: xp.full(self.shape, value).astype(self.dtype),
-    meta=lambda self, value: Spec(self._array.shape, self.dtype),
+    kernel=_filled,
+    meta=_fill_meta,
     function=False,
     method=False,
     inplace="hidden",

@@ -18,7 +18,8 @@ from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
-from .factories import _OPTIONS, _options, finish
+from ..system.scalars import check_fits
+from .factories import _OPTIONS, _as_number, _options, finish
 from .make_lowering import lower_arange
 
 
@@ -93,8 +94,11 @@ def _steps_spec(start, end, steps, *rest) -> Spec:
 def _linspace(xp, spec: Spec, start, end, steps, *_):
     """From both ends to the middle, in the result's precision, as PyTorch's kernel does."""
     d = spec.dtype
+    for value in (start, end):
+        check_fits(value, d)
     if d.category == 1:
-        result = _symmetric(xp, "f8" if d.itemsize == 8 else "f4", int(start), int(end), steps)
+        ends = (int(_as_number(start, d)), int(_as_number(end, d)))  # negative ones wrap before they are ends
+        result = _symmetric(xp, "f8" if d.itemsize == 8 else "f4", *ends, steps)
         return xp.trunc(result).astype(d.numpy)
     working = {2: "f4", 1: "f4"}.get(d.itemsize, d.numpy)
     return _symmetric(xp, working, start, end, steps).astype(d.numpy)

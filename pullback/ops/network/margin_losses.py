@@ -14,11 +14,12 @@ from ...core.tensor import PLAIN, Tensor
 from ..eager.functions import overridden_operators
 from ..elementwise.selection import where
 from ..family.base import composite, operator
+from ..reduce.reductions import not_implemented
 from ..system.calls import front
 from ..system.operator import Operator, Spec, exports
 from ..system.record import refuse_gradients
 from .loss_functions import is_readable, reduction_code
-from .pointwise_losses import reduced
+from .pointwise_losses import MEAN, reduced
 
 
 # ---- arguments
@@ -47,6 +48,8 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
             f"size). Expected target size [{count}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
         )
     _check_long(target)
+    if self.dtype.category < dtypes.FLOAT:
+        raise not_implemented("multi_margin_loss_cpu_kernel", self.dtype)
     classes = self.shape[-1] if self.ndim else 1
     if weight is not None and (weight.ndim > 1 or weight.numel() != classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
@@ -172,17 +175,11 @@ def _check_labels(self: Tensor, target: Tensor) -> None:
                 raise RuntimeError("argument #2 'target' is out of range")
 
 
-@composite(
-    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    public="_nn.multilabel_margin_loss",
-    out=False,
-    autocast_cpu="float32",
-    autocast_cuda="float32",
-)
-def multilabel_margin_loss(self, target, reduction):
-    if (rows := _small_rows(multilabel_margin_rows, self, target)) is not None:
-        return reduced(rows, reduction)
+def _label_margins(self: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+    """(labels, which are in rows, classes that are labels, margins of labels to classes, which margins count)."""
     _check_labels(self, target)
+    if self.dtype.category < dtypes.FLOAT:
+        raise not_implemented("multilabel_margin_loss_forward_out_frame", self.dtype)
     x, labels = _rows(self), _rows(target)
     listed = (labels < 0).cumsum(1) == 0  # labels count up to the first -1
     index = labels.clamp_min(0)
@@ -194,8 +191,50 @@ def multilabel_margin_loss(self, target, reduction):
         listed, index = listed[:, :most], index[:, :most]
     short = 1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)
     counted = listed.unsqueeze(2).logical_and(wanted.logical_not().unsqueeze(1)).logical_and(short > 0)  # NaN is not
-    loss = where(counted, short, 0).sum((1, 2)) / x.shape[1]
+    return index, wanted, short, counted
+
+
+def _label_loss(self: Tensor, short: Tensor, counted: Tensor, reduction: int) -> Tensor:
+    loss = where(counted, short, 0).sum((1, 2)) / short.shape[2]
     return reduced(loss if self.ndim == 2 else loss.reshape(()), reduction)
+
+
+@composite(
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    public="_nn.multilabel_margin_loss",
+    out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
+)
+def multilabel_margin_loss(self, target, reduction):
+    if (rows := _small_rows(multilabel_margin_rows, self, target)) is not None:
+        return reduced(rows, reduction)
+    _, _, short, counted = _label_margins(self, target)
+    return _label_loss(self, short, counted, reduction)
+
+
+@composite(
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    function=False,
+    method=False,
+)
+def multilabel_margin_loss_forward(self, target, reduction):
+    _, wanted, short, counted = _label_margins(self, target)
+    return _label_loss(self, short, counted, reduction), wanted.to(self.dtype).reshape(target.shape)
+
+
+@composite(
+    "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) "
+    "-> Tensor",
+    function=False,
+    method=False,
+)
+def multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target):
+    index, _, _, counted = _label_margins(self, target)
+    broken = counted.to(self.dtype)
+    slope = broken.sum(1).scatter_add(1, index, -broken.sum(2))
+    share = slope.shape[1] * (max(slope.shape[0], 1) if reduction == MEAN else 1)
+    return (slope * grad_output.reshape(-1, 1) / share).reshape(self.shape)
 
 
 @front("nn.functional.multilabel_margin_loss")

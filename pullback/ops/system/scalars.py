@@ -70,7 +70,7 @@ def integer_range(d: dtype) -> tuple[int, int]:
 
 
 def check_fits(value, d: dtype) -> None:
-    """Refuse a number that a dtype cannot hold; negative ones wrap in unsigned types, NaN and infinities are floats."""
+    """Refuse a number that a dtype cannot hold; negative integers wrap in unsigned types, NaN and infinities are floats."""
     if isinstance(value, complex) and d.category != COMPLEX and value.imag != 0:
         raise _overflow(d)
     value = value.real if isinstance(value, complex) else value
@@ -78,11 +78,19 @@ def check_fits(value, d: dtype) -> None:
         return
     if d.category == INT:
         lowest, highest = integer_range(d)
-        low = lowest if d.is_signed else -highest
+        low = -highest if not d.is_signed and isinstance(value, int) else lowest
         if isinstance(value, float) and not math.isfinite(value) or not low <= value <= highest:
             raise _overflow(d)
     elif d.category == FLOAT and 448 < abs(value) < math.inf and abs(value) > dtypes.finfo(d).max:  # all hold 448
         raise _overflow(d)
+
+
+def check_integers(d: dtype, *values) -> None:
+    """Refuse numbers that an integer dtype cannot hold. All hold the smallest ones; floating dtypes round, or become infinite."""
+    if d.category == INT:
+        for value in values:
+            if value.__class__ is not int or not -129 < value < 128:
+                check_fits(value, d)
 
 
 def _overflow(d: dtype) -> RuntimeError:
@@ -90,10 +98,12 @@ def _overflow(d: dtype) -> RuntimeError:
 
 
 def check_alpha(self, other, alpha) -> None:
-    """`alpha` must be of a kind that the result's dtype can hold."""
-    if alpha.__class__ is int:
+    """`alpha` must be a number that the result's dtype can hold."""
+    if alpha.__class__ is int and -129 < alpha < 128:
         return
     d = result_type(self, other)
+    if alpha.__class__ is int:
+        return check_integers(d, alpha)
     if isinstance(alpha, bool) and d is not dtypes.bool:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, float) and d.category < FLOAT:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.device import contiguous_format
+from ...core.dtype import INT, by_numpy
 from ...core.symbolic import holds, likely, sym_min
 from ...core.tensor import Tensor, stride_of
+from ..elementwise.array_kernels import number
 from ..family.base import composite, operator
 from ..family.formats import like, like_first, ordered_strides
 from ..lowering import NotLowerable, overflow
@@ -19,7 +21,7 @@ from ..shape.shape_lowering import filled_within
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, Spec, exports
-from ..system.scalars import exact_out
+from ..system.scalars import check_fits, exact_out
 from .batching import fold_batch
 from .kernels import pad as kernels
 from .words import NUMBERS, listed, require
@@ -59,7 +61,12 @@ def _constant_shape(shape: tuple, pad: tuple) -> tuple:
 def _constant(xp, x, pad, value):
     _constant_shape(x.shape, pad)
     low, high = _low_high(pad)
-    return kernels.constant_pad(xp, x, low, high, _as_entry(x, value))
+    return kernels.constant_pad(xp, x, low, high, _as_entry(xp, x, value))
+
+
+def _constant_meta(self: Tensor, pad: tuple, value) -> Spec:
+    check_fits(value, self.dtype)
+    return Spec(_constant_shape(self.shape, pad), self.dtype)
 
 
 def _constant_strides(shape: tuple, self: Tensor, pad: tuple, value) -> tuple | None:
@@ -70,9 +77,10 @@ def _constant_strides(shape: tuple, self: Tensor, pad: tuple, value) -> tuple | 
     return like_first(shape, self) if added else ordered_strides(shape, stride_of(self))
 
 
-def _as_entry(x: Any, value: Any) -> Any:
+def _as_entry(xp: Any, x: Any, value: Any) -> Any:
     """The fill as an entry of x: a fraction or a truth value must not surprise an integer array."""
-    return x.dtype.type(value) if x.dtype.kind in "biu" else value
+    check_fits(value, by_numpy[x.dtype])
+    return number(xp, value, x)[()] if x.dtype.kind in "biu" else value
 
 
 def _constant_vmap(args: tuple, dims: tuple, size: int) -> tuple:
@@ -98,7 +106,7 @@ constant_pad_nd = operator(
     lower=_lower_constant,
     kernel=_constant,
     strides=_constant_strides,
-    meta=lambda self, pad, value: Spec(_constant_shape(self.shape, pad), self.dtype),
+    meta=_constant_meta,
     vjp={"self": lambda g, pad: dispatch(constant_pad_nd, (g, tuple(-p for p in pad), 0))},
     jvp={"self": lambda t, pad: dispatch(constant_pad_nd, (t, pad, 0))},
     vmap=_constant_vmap,
@@ -224,6 +232,8 @@ def pad_op(self: Tensor, pad: tuple, mode: str, value) -> Tensor:
             f"{len(pad)} and input of dimension {self.ndim}"
         )
     if mode == "constant":
+        if value and self.dtype.category == INT and not self.dtype.is_signed:
+            check_fits(float(value), self.dtype)  # a float, which does not wrap
         return dispatch(constant_pad_nd, (self, pad, 0 if value is None else value))
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")

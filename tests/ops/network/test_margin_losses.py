@@ -53,3 +53,36 @@ def test_classes_that_are_none_are_refused_with_history_too():
         F.multi_margin_loss(x, CLASSES + 1)
     with pytest.raises(RuntimeError, match="'target' is out of range"):
         F.multilabel_margin_loss(x, LABELS * 2)
+
+
+ROWS = {  # shapes of scores, labels, what counts: PyTorch's `multilabel_margin_loss_forward`
+    "a number": ((), 0, 1.0),
+    "a number without a label": ((), -1, 0.0),
+    "one class": ((1,), [0], [1.0]),
+    "a row": ((4,), [3, 0, -1, 1], [1.0, 0.0, 0.0, 1.0]),
+    "a row without labels": ((4,), [-1, 0, 1, 2], [0.0] * 4),
+    "a label twice": ((4,), [0, 0, 1, -1], [1.0, 1.0, 0.0, 0.0]),
+    "rows": ((2, 4), [[3, 0, -1, 1], [-1, 1, 1, 1]], [[1.0, 0.0, 0.0, 1.0], [0.0] * 4]),
+    "no rows": ((0, 4), [], []),
+}
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("case", ROWS)
+def test_labels_of_every_rank_have_a_loss_what_counts_and_a_slope(case, reduction):
+    shape, labels, expected = ROWS[case]
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    target = torch.tensor(labels, dtype=torch.int64).reshape(shape)
+    code = ("none", "mean", "sum").index(reduction)
+    loss, counts = torch.ops.aten.multilabel_margin_loss_forward(x, target, code)
+    assert torch.equal(loss, F.multilabel_margin_loss(x, target, reduction=reduction)) or not x.numel()
+    assert counts.tolist() == expected and counts.dtype is x.dtype and counts.shape == target.shape
+    assert loss.shape == (shape[:1] if len(shape) == 2 and code == 0 else ())
+    g = torch.randn(loss.shape, dtype=torch.float64)
+    (slope,) = torch.autograd.grad(loss, x, g)
+    assert torch.allclose(torch.ops.aten.multilabel_margin_loss_backward(g, x, target, code, counts), slope)
+
+
+def test_labels_of_scores_that_are_integers_are_refused():
+    with pytest.raises(NotImplementedError, match="multilabel_margin_loss_forward_out_frame"):
+        F.multilabel_margin_loss(torch.ones(4, dtype=torch.int64), torch.tensor([0, 1, -1, 3]))

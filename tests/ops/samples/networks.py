@@ -31,6 +31,7 @@ def _losses(m: Make) -> dict:
         found[f"{n}_loss_backward"] = [
             call(real(2, 3) if r == 0 else real(), real(2, 3), real(2, 3), r, 0.7) for r in REDUCTIONS
         ]
+    labels = torch.tensor([[2, 0, -1, 1], [1, -1, 0, 2]])
     found["rrelu_with_noise_backward"] = [
         call(real(2, 3), real(2, 3), unit(2, 3), 0.1, 0.3, training, False) for training in (True, False)
     ]
@@ -45,6 +46,8 @@ def _losses(m: Make) -> dict:
         "multi_margin_loss": [call(real(2, 4), m.ints(4, 2), p, 1, w, r) for p, w, r in ((1, None, 1), (2, unit(4), 0), (1, unit(4), 2))],
         "_multi_margin_rows": [call(real(2, 4), m.ints(4, 2), margin, w) for margin, w in ((1, None), (0.5, unit(4)), (-2, None))],
         "_multilabel_margin_rows": [call(real(2, 4), torch.tensor(labels)) for labels in ([[2, 0, -1, 1], [1, -1, 0, 2]], [[-1] * 4, [3, 1, 0, 2]])],
+        "multilabel_margin_loss_forward": [call(real(2, 4), labels, r) for r in REDUCTIONS] + [call(real(4), labels[0], 1), call(real(), labels[0, 1], 1)],
+        "multilabel_margin_loss_backward": [call(real(2) if r == 0 else real(), real(2, 4), labels, r, unit(2, 4)) for r in REDUCTIONS],
         "multilabel_margin_loss": [call(real(2, 4), torch.tensor([[2, 0, -1, 1], [1, -1, 0, 2]]), r) for r in REDUCTIONS],
         "nll_loss_forward": [call(real(3, 4), m.ints(4, 3), w, r, -100) for w in (None, unit(4)) for r in REDUCTIONS] + [call(real(4), m.ints(4), None, 1, -100)],
         "nll_loss2d_forward": [call(real(2, 3, 2, 2), m.ints(3, 2, 2, 2), w, r, 1) for w in (None, unit(3)) for r in REDUCTIONS],
