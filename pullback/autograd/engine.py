@@ -123,11 +123,12 @@ def run_graph(
         ambient.captures[-1].refuse("it differentiates inside (other than by autograd.grad or backward)")
     if len(ambient.tasks) >= MAX_DEPTH:
         return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
-    task = Walk(roots, inputs, accumulate_inputs, keep_graph)
     if ambient.backward_compiler is not None:
-        result = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, task.needed)
+        needed = None if inputs is None else needed_for(roots, inputs, accumulate_inputs)
+        result = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, needed)
         if result is not None:
             return result
+    task = Walk(roots, inputs, accumulate_inputs, keep_graph)
     if listeners:
         publish("walked", nodes=_order_of(task))
     return run_task(task, create_graph, lambda task: _walk(task, grads))

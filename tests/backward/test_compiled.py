@@ -254,3 +254,14 @@ def test_a_backward_that_breaks_keeps_its_inputs():
             (x.to_sparse() * 2).to_dense().square().sum().backward()
         grads.append(x.grad)
     assert torch.equal(*grads)
+
+
+def test_a_compiled_backward_is_one_task() -> None:
+    seen: list[int] = []
+    x = torch.randn(2, requires_grad=True)
+    y = x.sin()
+    y.register_hook(lambda g: seen.append(torch._C._current_graph_task_id()))
+    for compiled in (False, True, True):
+        with enable(lambda gm: gm) if compiled else nullcontext():
+            y.sum().backward(retain_graph=True)
+    assert seen[1] - seen[0] == seen[2] - seen[1] == 1
