@@ -6,7 +6,6 @@ import functools
 import warnings
 
 from .. import func
-from ..batching.vmap import vmap as func_vmap
 from ..func import functional_modules
 
 _RENAMED = {
@@ -30,14 +29,6 @@ def _deprecated(name: str, function):
         return function(*args, **kwargs)
 
     return warned
-
-
-def legacy_vmap(func, in_dims=0, out_dims=0):
-    """`torch._vmap_internals.vmap`: the function that `torch.vmap` was before, with a warning that says so."""
-    warnings.warn(
-        "Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.", category=FutureWarning, stacklevel=2
-    )
-    return func_vmap(func, in_dims, out_dims)
 
 
 def __getattr__(name: str):

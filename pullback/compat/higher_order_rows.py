@@ -113,8 +113,8 @@ ROWS: dict[str, dict[str, str]] = {
         "_slice_argnums": "pullback.func.arguments:slice_argnums",
     },
     "torch._vmap_internals": {
-        "vmap": "pullback.compat.functorch_names:legacy_vmap",
-        "_vmap": "pullback.batching.vmap:vmap",
+        "vmap": "pullback.compat.legacy_vmap:vmap",
+        "_vmap": "pullback.compat.legacy_vmap:vmap_without_warning",
     },
     "torch._functorch.vmap": {
         "vmap": "pullback.func:vmap",
