@@ -17,6 +17,7 @@ from .custom import CustomOpDef, Devices, check_differentiable, find_definition
 from .kernels import FakeKernel, Kernel, Table, table_of
 from .keys import COMPOSITE_EXPLICIT, COMPOSITE_IMPLICIT, KNOWN, DispatchKey, for_device, for_type
 from .operator import LibraryOperator
+from .overriding import builtin_kernel
 from .registration import Library, add_dispatch_rule, library_for, lookup, source_of, split_name, types_of
 
 Identifier = str | Operator | CustomOpDef
@@ -234,10 +235,15 @@ class SafeKernelFunction:
         self.kernel = table.find(key) or table.backend(key)
 
     def call_boxed(self, keyset, *args, **kwargs):
-        bound = self.op.convert(self.op.bind(args, kwargs))
-        if isinstance(self.op, LibraryOperator):
-            return self.op.invoke(self.kernel, bound, self.key)
-        return self.op.family.execute(self.op, bound)
+        kernel, op = self.kernel, self.op
+        if kernel is not None and not self.table.has(kernel):
+            raise RuntimeError(
+                f"{self!r} has been invalidated: the library that registered this kernel of {op} is gone"
+            )
+        bound = op.convert(op.bind(args, kwargs))
+        if isinstance(op, LibraryOperator):
+            return op.invoke(kernel, bound, self.key)
+        return builtin_kernel(op, kernel, bound, self.key)
 
     def __repr__(self) -> str:
         source = self.kernel.source if self.kernel is not None else "pullback"

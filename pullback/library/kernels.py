@@ -63,6 +63,10 @@ class Table:
 
         return remove
 
+    def has(self, kernel: Kernel) -> bool:
+        """Whether a kernel is still registered, first at its key or behind others."""
+        return any(kernel in stack for stack in self.kernels.values())
+
     def find(self, key: str) -> Kernel | None:
         stack = self.kernels.get(key)
         return stack[-1] if stack else None

@@ -15,7 +15,7 @@ from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import FAKE
 from ..ops.eager.functions import override
-from ..ops.family.factory import Factory
+from ..ops.family.factory import FACTORY, Factory
 from ..ops.system import dispatch as dispatching
 from ..ops.system.inplace import bump
 from ..ops.system.operator import Operator, key_of
@@ -108,12 +108,20 @@ def _backend(op: Operator, table: Table, args: tuple, keys: int):
 
 def _backend_name(op: Operator, args: tuple) -> str:
     tensors = op.tensors(args)
-    if not tensors and isinstance(op.family, Factory):
-        return for_device(op.family.device(op, args).type)
+    if not tensors and (isinstance(op.family, Factory) or "device" in op.schema.index):
+        return for_device(FACTORY.device(op, args).type)
     keys = 0
     for t in tensors:
         keys |= t._keys
     return backend_of(tensors, keys)
+
+
+def builtin_kernel(op: Operator, kernel: Kernel | None, args: tuple, backend: str):
+    """What one kernel makes of a call, whichever would be chosen for it; None: the one that the operator came with."""
+    if kernel is not None:
+        return _invoke(op, kernel, args, backend)
+    body = _bodies.get(op) or op.body
+    return op.family.execute(op, args) if body is None else body(*args)
 
 
 def _invoke(op: Operator, kernel: Kernel, args: tuple, backend: str):

@@ -287,6 +287,44 @@ def test_get_kernel(lib):
         get_kernel("t_reg::f", "FOO")
 
 
+def test_the_kernel_of_a_builtin_operator_is_the_registered_one():
+    """Which kernel `get_kernel` gives is settled when it is asked; it goes with its library."""
+    keys, x = torch.DispatchKeySet(torch.DispatchKey.CPU), torch.ones(1)
+    own = get_kernel("aten::neg", "CPU")
+    with _scoped_library("aten", "IMPL") as lib:
+        lib.impl("neg", lambda x: x + 100, "CPU")
+        kernel = get_kernel("aten::neg", "CPU")
+        assert kernel.call_boxed(keys, x).item() == 101 and own.call_boxed(keys, x).item() == -1
+    with pytest.raises(RuntimeError, match="has been invalidated"):
+        kernel.call_boxed(keys, x)
+    assert own.call_boxed(keys, x).item() == -1
+
+
+_SHORT = {"arange": (3,), "arange.start": (1, 3), "eye": (2,)}
+
+
+def test_kernels_of_the_shorter_forms_of_arange_and_eye():
+    """A kernel is called for the form of the operator that it is registered for, and no other."""
+    calls = {
+        "arange": lambda: torch.arange(3),
+        "arange.start": lambda: torch.arange(1, 3),
+        "arange.start_step": lambda: torch.arange(1, 6, 2),
+        "eye": lambda: torch.eye(2),
+        "eye.m": lambda: torch.eye(2, 3),
+    }
+    plain = {name: call().tolist() for name, call in calls.items()}
+    for name, arguments in _SHORT.items():
+        with _scoped_library("aten", "IMPL") as lib:
+            lib.impl(name, lambda *args, **options: torch.full((1,), 7), "CPU")
+            for other, call in calls.items():
+                assert call().tolist() == ([7] if other == name else plain[other]), (name, other)
+            kernel = get_kernel(f"aten::{name}", "CPU")
+            keys = torch.DispatchKeySet(torch.DispatchKey.CPU)
+            assert kernel.call_boxed(keys, *arguments).tolist() == [7]
+    kernel = get_kernel("aten::arange.start", "CPU")
+    assert kernel.call_boxed(torch.DispatchKeySet(torch.DispatchKey.CPU), 2, 4).tolist() == [2, 3]
+
+
 def test_keyset_and_fallback(lib):
     lib.define("f(Tensor x) -> Tensor")
     lib.impl("f", lambda keys, x: x + int(keys.has(torch.DispatchKey.CPU)), "CPU", with_keyset=True)

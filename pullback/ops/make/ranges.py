@@ -14,6 +14,7 @@ from ...core import dtype as dtypes
 from ...core.modes import ambient
 from ...core.symbolic import holds, symbolic
 from ...core.tensor import Tensor
+from ..family.base import composite
 from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -55,6 +56,16 @@ def _arange(xp, spec: Spec, start, end, step, *_):
         return (xp.arange(n, dtype="i8") * int(step) + int(start)).astype(dtype.numpy)
     wide = "f8" if dtype.itemsize >= 4 else "f4"
     return (xp.arange(n, dtype=wide) * step + start).astype(dtype.numpy)
+
+
+@composite(f"arange(Scalar end, {_OPTIONS}) -> Tensor", function=False, method=False, out=False)
+def _arange_to(end, *options):
+    return dispatch(arange_op, (0, end, 1, *options))
+
+
+@composite(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", function=False, method=False, out=False)
+def _arange_between(start, end, *options):
+    return dispatch(arange_op, (start, end, 1, *options))
 
 
 arange_op = factory(
@@ -150,18 +161,30 @@ eye_op = factory(
 )
 
 
+@composite(f"eye(SymInt n, {_OPTIONS}) -> Tensor", function=False, method=False, out=False)
+def _square_eye(n, *options):
+    return dispatch(eye_op, (n, n, *options))
+
+
 def _number(x):
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 
-@front("torch.arange", past=("arange.start_step",))
+@front("torch.arange", past=("arange.default", "arange.start", "arange.start_step"))
 def arange(
     start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
 ):
+    named = (
+        _arange_to if end is None else _arange_between
+    )  # what a kernel may be registered for, where no step is asked for
     start, end = (0, start) if end is None else (start, end)
     dtype, layout, device = _options("arange", arange_op, dtype, layout, device, out)
-    args = (_number(start), _number(end), _number(step), dtype, layout, device, pin_memory)
-    result = dispatch(arange_op, args)
+    bounds = (_number(start), _number(end))
+    if named.layer is not None and step == 1:
+        bounds = bounds[1:] if named is _arange_to else bounds
+        result = dispatch(named, (*bounds, dtype, layout, device, pin_memory))
+    else:
+        result = dispatch(arange_op, (*bounds, _number(step), dtype, layout, device, pin_memory))
     if out is not None:
         _fit(out, result)
     return finish(result, requires_grad, out, by_count=True)
@@ -230,7 +253,9 @@ def logspace(
     return finish(dispatch(logspace_op, args), requires_grad, out, by_count=True)
 
 
-@front("torch.eye", past=("eye.m",))
+@front("torch.eye", past=("eye.default", "eye.m"))
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None):
     dtype, layout, device = _options("eye", eye_op, dtype, layout, device, out)
+    if m is None and _square_eye.layer is not None:  # a kernel is registered for it
+        return finish(dispatch(_square_eye, (n, dtype, layout, device, None)), requires_grad, out)
     return finish(dispatch(eye_op, (n, n if m is None else m, dtype, layout, device, None)), requires_grad, out)

@@ -158,6 +158,9 @@ def compositions() -> Iterator[Call]:
     yield "square.default", functools.partial(torch.square, x)
     yield "max.other", functools.partial(torch.max, x, x)
     yield "min.other", functools.partial(torch.min, x, x)
+    yield "arange.default", functools.partial(torch.arange, 3)
+    yield "arange.start", functools.partial(torch.arange, 1, 3)
+    yield "eye.default", functools.partial(torch.eye, 2)
     heads = _grown().reshape(1, 2, 3, 2)
     yield "scaled_dot_product_attention.default", functools.partial(F.scaled_dot_product_attention, heads, heads, heads)
 
