@@ -45,7 +45,7 @@ def encoded(value: Any) -> Any:
     if isinstance(value, ResultTuple):
         return {
             "results": type(value).__name__,
-            "fields": list(type(value)._fields),
+            "fields": list(type(value).field_names),
             "values": [encoded(v) for v in value],
         }
     if type(value) in (tuple, list):

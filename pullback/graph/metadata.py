@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core import device as devices
-from ..core.tensor import Tensor
+from ..core.geometry import contiguous_strides
+from ..core.tensor import Tensor, stride_of
 
 
 class TensorMetadata(NamedTuple):
@@ -29,6 +30,17 @@ def tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMe
     stride = result.stride() if strided else ()
     kind = _memory_format(result) if include_contiguity and strided else None
     return TensorMetadata(result.shape, result.dtype, result.requires_grad, stride, kind, False, {})
+
+
+def facts_without_data(known: Tensor, requires_grad: bool) -> TensorMetadata:
+    """The metadata of a strided tensor without data. To ask for the order of unknown sizes would decide them: it is left open."""
+    shape, strides, kind = known._array.shape, stride_of(known), None
+    if all(n.__class__ is int for n in shape):
+        kind = devices.contiguous_format if strides == contiguous_strides(shape) else _memory_format(known)
+    return _made((known.shape, known.dtype, requires_grad, strides, kind, False, {}))
+
+
+_made = TensorMetadata._make
 
 
 def _memory_format(result: Tensor) -> Any:

@@ -24,9 +24,10 @@ from ...core.node import AccumulateGrad, next_sequence, requires_grad
 from ...core.size import Size
 from ...core.source import GENERATED
 from ...core.symbolic import sym_not
-from ...core.tensor import FAKE, Tensor, stride_of
+from ...core.tensor import FAKE, LAYOUTS, Tensor, stride_of
 from ...graph import Graph, Node, traceback
 from ...graph.lines import stack_behind
+from ...graph.metadata import facts_without_data
 from ...graph.node import has_side_effect
 from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
@@ -126,7 +127,7 @@ class GraphTrace(TorchDispatchMode):
         """Say that `node` gives `value`: a tensor, a number, or a sequence of them."""
         if isinstance(value, Tensor):
             mark(value, self, node)
-            node.meta["val"] = self.snapshot(value)
+            self.annotate(node, value)
             self._note_symbols(value, node)
         elif getattr(value, "is_symbolic", False):
             node.meta["val"] = value
@@ -142,6 +143,12 @@ class GraphTrace(TorchDispatchMode):
                     self.track(v, self.create_node(operator.getitem, (node, i), {}, "getitem"))
         else:
             node.meta["val"] = value
+
+    def annotate(self, node: Node, value: Tensor) -> None:
+        """Say on a node what its tensor is: as a tensor without data, and as plain facts, which passes over graphs read."""
+        node.meta["val"] = known = self.snapshot(value)
+        if known._keys & FAKE and not known._keys & LAYOUTS and not is_wrapper(known):
+            node.meta["tensor_meta"] = facts_without_data(known, value.requires_grad)
 
     def snapshot(self, value):
         """What a node's `meta["val"]` keeps of a value: no data, no history, nothing that a later write could change."""
@@ -175,7 +182,7 @@ class GraphTrace(TorchDispatchMode):
             name = f"_tensor_constant{sum(isinstance(c, Tensor) for c in self.constants.values())}"
             self.constants[name] = t
             node = self.graph.create_node("get_attr", name, (), {}, name=name)
-            node.meta["val"] = self.snapshot(t)
+            self.annotate(node, t)
             known = self.lifted[id(t)] = (t, node)
         return known[1]
 
@@ -398,7 +405,7 @@ class GraphTrace(TorchDispatchMode):
     def set_memory(self, target: Tensor, source: Tensor) -> None:
         """A tensor takes over another's memory, when the graph runs too."""
         node = self.create_node(take_memory, (self.node_of(target), self.node_of(source)), {}, "set_")
-        node.meta["val"] = self.snapshot(source)
+        self.annotate(node, source)
         mark(target, self, node)
 
     def set_storage(self, target: Tensor, storage, shape: tuple, stride: tuple, offset: int) -> None:

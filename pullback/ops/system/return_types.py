@@ -9,28 +9,28 @@ _made: dict[str, type] = {}
 
 
 class ResultTuple(tuple):
-    """A tuple whose fields have names, printed one per line."""
+    """A tuple whose fields have names, printed one per line; no named tuple: it is made of one sequence, not of its fields."""
 
     __slots__ = ()
-    _fields: tuple[str, ...] = ()
+    field_names: tuple[str, ...] = ()
     n_fields = n_sequence_fields = n_unnamed_fields = 0
 
     def __repr__(self) -> str:
-        body = ",\n".join(f"{n}={v!r}" for n, v in zip(self._fields, self, strict=True))
+        body = ",\n".join(f"{n}={v!r}" for n, v in zip(self.field_names, self, strict=True))
         return f"torch.return_types.{type(self).__name__}(\n{body})"
 
     def __reduce__(self):
-        return (_rebuild, (type(self).__name__, self._fields, tuple(self)))
+        return (_rebuild, (type(self).__name__, self.field_names, tuple(self)))
 
     def _asdict(self) -> dict:
-        return dict(zip(self._fields, self, strict=True))
+        return dict(zip(self.field_names, self, strict=True))
 
 
 def result_type_named(name: str, fields: tuple[str, ...]) -> type:
     """The tuple class of an operator's results."""
     result = _made.get(name)
     if result is None:
-        body: dict = {"__slots__": (), "_fields": fields, "n_fields": len(fields), "n_sequence_fields": len(fields)}
+        body: dict = {"__slots__": (), "field_names": fields, "n_fields": len(fields), "n_sequence_fields": len(fields)}
         for i, f in enumerate(fields):
             body[f] = property(lambda self, i=i: self[i])
         result = _made[name] = type(name, (ResultTuple,), body)

@@ -51,6 +51,34 @@ def test_nested_arguments_and_results() -> None:
     torch.testing.assert_close(out["sum"], torch.full((2,), 2.0))
 
 
+def test_named_results_are_returned() -> None:
+    """What `topk` gives is a tuple, and no named tuple: it is made of one sequence."""
+    x = torch.tensor([[1.0, 3.0, 2.0]])
+    module = make_fx(lambda x: (x, x.topk(1), {"max": x.max(1)}))(x)
+    _, top, rest = module(x)
+    assert top[0].tolist() == [[3.0]] and top[1].tolist() == [[1]] and rest["max"][1].tolist() == [1]
+    assert not hasattr(x.topk(1), "_fields")
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_nodes_say_what_their_tensors_are(mode: str) -> None:
+    """Plain facts for passes over graphs, of every node that gives one tensor."""
+    module = make_fx(lambda x: x.t().add(1).topk(1)[1], tracing_mode=mode)(torch.randn(3, 4, requires_grad=True))
+    known = {n.name: n.meta.get("tensor_meta") for n in module.graph.nodes}
+    assert [name for name, meta in known.items() if meta is None] == ["topk", "output"]
+    assert known["x_1"].requires_grad and not known["getitem_1"].requires_grad
+    assert known["getitem_1"].dtype is torch.int64
+    if mode != "symbolic":
+        assert known["x_1"].memory_format is torch.contiguous_format and known["x_1"].stride == (4, 1)
+        assert (known["t"].shape, known["t"].stride, known["t"].memory_format) == ((4, 3), (1, 4), None)
+
+
+def test_plain_facts_of_unknown_sizes_decide_nothing() -> None:
+    module = make_fx(lambda x: x * 2, tracing_mode="symbolic")(torch.randn(3, 4))
+    assert str(module.graph.find_nodes(op="placeholder")[0].meta["tensor_meta"].shape[0]).startswith("s")
+    assert not module.shape_env.guards
+
+
 def test_tensors_from_outside_are_constants() -> None:
     w = torch.randn(3)
     module = make_fx(lambda x: x * w + torch.tensor([1.0, 2.0, 3.0]))(torch.randn(3))
