@@ -25,7 +25,7 @@ typedef double f64;
 typedef struct {
     void *x, *y;
     i64 *places;
-    i64 size[3], out[3], step[3], divisor;
+    i64 size[3], out[3], step[3], divisor, channels;
     const i64 *begin[3], *end[3], *count[3];
 } Job;
 
@@ -125,15 +125,15 @@ static PyObject *release(Held *h) {
     Py_RETURN_NONE;
 }
 
-/* windows(kind, wide, x, y, places, planes, size, out, step, bounds, divisor, threads): kind 0 averages, 1 spreads y over x, 2 takes maxima;
- * `bounds` are three each of begin, end and count */
+/* windows(kind, wide, x, y, places, planes, channels, size, out, step, bounds, divisor, threads): kind 0 averages, 1 spreads y over x, 2 takes
+ * maxima; `bounds` are three each of begin, end and count. Where `channels` is not 0, planes are images whose channels lie innermost. */
 static PyObject *py_windows(PyObject *self, PyObject *args) {
     int kind, wide;
     PyObject *x, *y, *places, *b[9];
     Job j;
     i64 planes;
     long threads;
-    if (!PyArg_ParseTuple(args, "ipOOOL(LLL)(LLL)(LLL)(OOOOOOOOO)Ll", &kind, &wide, &x, &y, &places, &planes, &j.size[0], &j.size[1], &j.size[2],
+    if (!PyArg_ParseTuple(args, "ipOOOLL(LLL)(LLL)(LLL)(OOOOOOOOO)Ll", &kind, &wide, &x, &y, &places, &planes, &j.channels, &j.size[0], &j.size[1], &j.size[2],
                           &j.out[0], &j.out[1], &j.out[2], &j.step[0], &j.step[1], &j.step[2], &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &b[6],
                           &b[7], &b[8], &j.divisor, &threads))
         return NULL;
@@ -148,7 +148,12 @@ static PyObject *py_windows(PyObject *self, PyObject *args) {
     }
     if (!PyErr_Occurred()) {
         static const Body bodies[3][2] = {{f_average_part, d_average_part}, {f_spread_part, d_spread_part}, {f_maximum_part, d_maximum_part}};
-        run(bodies[kind][wide], planes, j.size[0] * j.size[1] * j.size[2] + j.out[0] * j.out[1] * j.out[2], &j, threads);
+        static const Body pixels[3][2] = {{f_average_pixels, d_average_pixels}, {NULL, NULL}, {f_maximum_pixels, d_maximum_pixels}};
+        const i64 each = j.size[0] * j.size[1] * j.size[2] + j.out[0] * j.out[1] * j.out[2], rows = j.out[0] * j.out[1];
+        if (!j.channels)
+            run(bodies[kind][wide], planes, each, &j, threads);
+        else if (pixels[kind][wide] && rows)
+            run(pixels[kind][wide], planes * rows, each * j.channels / rows, &j, threads);
     }
     return release(&h);
 }

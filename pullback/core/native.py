@@ -13,6 +13,7 @@ import numpy as np
 
 from .arrays import LARGE
 from .extension import extension
+from .pixels import as_pixels, new_pixels, pixels_of, pixels_per_row
 from .threads import thread_count
 
 SUM, MAX, MIN, MEAN = range(4)
@@ -123,6 +124,8 @@ def moments(x, axes: tuple):
 
 def scale_shift(x, axes: tuple, mean, scale, shift):
     """(x - mean) * scale + shift, with one of each for what remains of the axes."""
+    if (pixels := as_pixels(x)) is not None:
+        return _scale_pixels(x, pixels, axes, mean, scale, shift)
     layout = _channels(x, axes)
     if layout is None:
         return None
@@ -131,6 +134,18 @@ def scale_shift(x, axes: tuple, mean, scale, shift):
         return None
     out = np.empty(x.shape, x.dtype)
     _native.channels("scale", x, *each, out, *layout, _threads(x))
+    return out
+
+
+def _scale_pixels(x, pixels, axes: tuple, *values):
+    """The same of channels that lie side by side: the result lies so as well."""
+    if not applies(pixels) or axes != (0, *range(2, x.ndim)) or (each := _each(x, axes, *values)) is None:
+        return None
+    count, channels = x.size // x.shape[1], x.shape[1]
+    if (together := pixels_per_row(count, channels)) > 1:
+        each = [None if v is None else np.broadcast_to(v, (together, channels)).reshape(-1) for v in each]
+    out = new_pixels(x.shape, x.dtype)
+    _native.channels("scale", pixels, *each, pixels_of(out), count // together, channels * together, 1, _threads(x))
     return out
 
 
@@ -195,7 +210,10 @@ def cumsum(a, axis: int):
 
 
 def reduce(kind: int, a, axes: tuple, keepdims: bool):
-    """The sum, maximum, minimum or mean over neighbouring axes."""
+    """The sum, maximum, minimum or mean over neighbouring axes, or over each channel of pixels."""
+    if (pixels := as_pixels(a)) is not None and applies(pixels) and sorted(axes) == list(range(2, a.ndim)):
+        found = reduce(kind, pixels, tuple(range(1, a.ndim - 1)), False)
+        return found.reshape(*found.shape, *(1,) * len(axes)) if keepdims else found
     if not applies(a) or not axes or tuple(range(min(axes), max(axes) + 1)) != tuple(sorted(axes)):
         return None
     first, last = min(axes), max(axes) + 1

@@ -131,8 +131,11 @@ INLINE f32 f_sigmoid(f32 x) { return 1.f / (1.f + f_exp(-x)); }
 
 INLINE f64 d_sigmoid(f64 x) { return 1. / (1. + exp(-x)); }
 /* no branch in what follows: each would keep a loop from being vectorised */
-/* of NaN the second operand is asked: it is often one number for the whole loop */
-#define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { T m = b >= a ? b : a; return b != b ? b : m; } INLINE T N##_min(T a, T b) { T m = b <= a ? b : a; return b != b ? b : m; } \
+/* NaN comes out where one goes in, of equal numbers, the zeros of both signs, the second. A constant is not asked for NaN in each step. */
+#define CHOICE(T, NAME, BEYOND, REACHES) INLINE T NAME(T a, T b) { \
+        if (__builtin_constant_p(b) && b == b) return b REACHES a ? b : a; \
+        T m = a BEYOND b ? a : b; return a != a ? a : m; }
+#define MAXIMUM(T, N) CHOICE(T, N##_max, >, >=) CHOICE(T, N##_min, <, <=) \
     INLINE T N##_fmax(T a, T b) { T m = a >= b ? a : b; return b != b ? a : m; } INLINE T N##_fmin(T a, T b) { T m = a <= b ? a : b; return b != b ? a : m; }
 MAXIMUM(f32, f) MAXIMUM(f64, d)
 #define REMAINDERS(T, N, FMOD, FLOOR, SIGN) \

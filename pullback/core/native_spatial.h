@@ -91,6 +91,79 @@ static void N(maximum_part)(long first, long last, void *const *a) { /* the firs
     }
 }
 
+/* ---- the same of images whose channels lie innermost: rows of windows, each of some channels side by side at a time */
+#define TOGETHER 64
+typedef struct {
+    const T *x; /* the first of these channels in its image */
+    i64 n, to, d, h, w;
+} N(Pixel);
+
+static inline __attribute__((always_inline)) void N(average_pixel)(const Job *j, const N(Pixel) *p) {
+    f64 total[TOGETHER] = {0};
+    const i64 d = p->d, h = p->h, w = p->w, n = p->n;
+    for (i64 k = j->begin[0][d]; k < j->end[0][d]; k++)
+        for (i64 l = j->begin[1][h]; l < j->end[1][h]; l++)
+            for (i64 m = j->begin[2][w]; m < j->end[2][w]; m++) {
+                const T *row = p->x + ((k * j->size[1] + l) * j->size[2] + m) * j->channels;
+                SIMD
+                for (i64 i = 0; i < n; i++)
+                    total[i] += (f64)row[i];
+            }
+    const f64 count = j->divisor ? (f64)j->divisor : (f64)(j->count[0][d] * j->count[1][h] * j->count[2][w]);
+    T *y = (T *)j->y + p->to;
+    SIMD
+    for (i64 i = 0; i < n; i++)
+        y[i] = (T)(total[i] / count);
+}
+
+static inline __attribute__((always_inline)) void N(maximum_pixel)(const Job *j, const N(Pixel) *p) {
+    const i64 d = p->d, h = p->h, w = p->w, n = p->n;
+    const i64 start = (j->begin[0][d] * j->size[1] + j->begin[1][h]) * j->size[2] + j->begin[2][w];
+    T best[TOGETHER];
+    U place[TOGETHER];
+    for (i64 i = 0; i < n; i++) {
+        best[i] = p->x[start * j->channels + i];
+        place[i] = (U)start;
+    }
+    for (i64 k = j->begin[0][d]; k < j->end[0][d]; k += j->step[0])
+        for (i64 l = j->begin[1][h]; l < j->end[1][h]; l += j->step[1])
+            for (i64 m = j->begin[2][w]; m < j->end[2][w]; m += j->step[2]) {
+                const i64 at = (k * j->size[1] + l) * j->size[2] + m;
+                const T *row = p->x + at * j->channels;
+                SIMD
+                for (i64 i = 0; i < n; i++) {
+                    const T v = row[i], b = best[i];
+                    const int wins = (v > b) | (v != v);
+                    best[i] = wins ? v : b;
+                    place[i] = wins ? (U)at : place[i];
+                }
+            }
+    T *y = (T *)j->y + p->to;
+    i64 *places = j->places + p->to;
+    for (i64 i = 0; i < n; i++) {
+        y[i] = best[i];
+        places[i] = place[i];
+    }
+}
+
+#define OVER_PIXELS(name, work)                                                                                       \
+    CLONES static void N(name)(long first, long last, void *const *a) {                                               \
+        const Job *j = a[0];                                                                                          \
+        const i64 *size = j->size, *out = j->out;                                                                     \
+        for (i64 r = first; r < last; r++)                                                                            \
+            for (i64 w = 0; w < out[2]; w++)                                                                          \
+                for (i64 c = 0; c < j->channels; c += TOGETHER) {                                                     \
+                    const i64 n = j->channels - c < TOGETHER ? j->channels - c : TOGETHER, image = r / (out[0] * out[1]); \
+                    const T *x = (const T *)j->x + image * size[0] * size[1] * size[2] * j->channels + c;             \
+                    const N(Pixel) p = {x, n, (r * out[2] + w) * j->channels + c, r / out[1] % out[0], r % out[1], w}; \
+                    N(work)(j, &p);                                                                                   \
+                }                                                                                                     \
+    }
+OVER_PIXELS(average_pixels, average_pixel)
+OVER_PIXELS(maximum_pixels, maximum_pixel)
+#undef OVER_PIXELS
+#undef TOGETHER
+
 /* ---- a sparse map along one axis: entry o of y is the sum of weight[k] * entry read[k] of x, k from start[o] to start[o + 1] */
 CLONES static void N(mix)(const Map *m, const T *x, i64 o, T *row) { /* entry o, a row */
     const T *weight = m->weight;

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .extension import extension
+from .pixels import as_pixels, new_pixels, pixels_of
 from .threads import native_pool, thread_count
 
 _spatial = extension("_spatial")
@@ -54,8 +55,8 @@ def average(x: np.ndarray, axes: Sequence[Axis], divisor: int | None) -> np.ndar
     """(N, C, windows...) averages of x (N, C, spatial...): sums divided by `divisor`, or by the product of counts."""
     if divisor == 0 or len(axes) > 3 or not apply_to(x):
         return None
-    out = np.empty((*x.shape[:2], *[len(a[0]) for a in axes]), x.dtype)
-    _windows(AVERAGE, _dense(x), out, None, (1,) * len(axes), axes, divisor)
+    out = _room(x, axes, x.dtype)
+    _windows(AVERAGE, x, out, None, (1,) * len(axes), axes, divisor)
     return out
 
 
@@ -72,16 +73,29 @@ def maximum(x: np.ndarray, axes: Sequence[Axis], step: Sequence[int]) -> tuple[n
     """Maxima of windows and their places; no window may be empty."""
     if len(axes) > 3 or not apply_to(x) or not x.size or any(bool((end <= begin).any()) for begin, end, _ in axes):
         return None
-    out = np.empty((*x.shape[:2], *[len(a[0]) for a in axes]), x.dtype)
-    places = np.empty(out.shape, np.int64)
-    _windows(MAXIMUM, _dense(x), out, places, step, axes, None)
+    out, places = _room(x, axes, x.dtype), _room(x, axes, np.dtype(np.int64))
+    _windows(MAXIMUM, x, out, places, step, axes, None)
     return out, places
 
 
+def _room(x: np.ndarray, axes: Sequence[Axis], kind: np.dtype) -> np.ndarray:
+    """An array for one result for each window: of channels innermost where those of x are."""
+    size = [len(a[0]) for a in axes]
+    return (np.empty if _pixels(x) is None else new_pixels)((*x.shape[:2], *size), kind)
+
+
+def _pixels(x: np.ndarray) -> np.ndarray | None:
+    return as_pixels(x) if prod(x.shape[2:]) < 1 << 31 else None  # places of float32 are counted in 32 bits
+
+
 def _windows(kind: int, x, y, places, step: Sequence[int], axes: Sequence[Axis], divisor: int | None) -> None:
-    wide, planes = x.dtype.itemsize == 8, x.shape[0] * x.shape[1]
     sizes = (_three(x.shape[2:]), _three(y.shape[2:]), _three(step))
-    _spatial.windows(kind, wide, x, y, places, planes, *sizes, _bounds(axes), divisor or 0, thread_count())
+    planes, channels, wide = x.shape[0] * x.shape[1], 0, x.dtype.itemsize == 8
+    if kind != SPREAD and (pixels := _pixels(x)) is not None:
+        planes, channels, x = x.shape[0], x.shape[1], pixels
+        y, places = (None if a is None else pixels_of(a) for a in (y, places))
+    x = _dense(x)
+    _spatial.windows(kind, wide, x, y, places, planes, channels, *sizes, _bounds(axes), divisor or 0, thread_count())
 
 
 # ---- maps
@@ -96,12 +110,18 @@ def axis_map(
     """x with an axis mapped: entry o is the sum of `weight[k]` times entry `read[k]`, for k from `start[o]` to `start[o + 1]`."""
     if not apply_to(x):
         return None
-    lead, rest, outputs = prod(x.shape[:axis]), prod(x.shape[axis + 1 :]), len(start) - 1
-    out = np.empty((*x.shape[:axis], outputs, *x.shape[axis + 1 :]), x.dtype)
+    outputs = len(start) - 1
+    shape = (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
+    if axis > 1 and (pixels := as_pixels(x)) is not None:
+        result = new_pixels(shape, x.dtype)
+        x, out, axis = pixels, pixels_of(result), axis - 1
+    else:
+        result = out = np.empty(shape, x.dtype)
+    lead, rest = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
     weight = None if weight is None else weight.astype(x.dtype)
     wide = x.dtype.itemsize == 8
     _spatial.axis_map(wide, _dense(x), out, start, read, weight, lead, x.shape[axis], outputs, rest, thread_count())
-    return out
+    return result
 
 
 def planes_map(x: np.ndarray, down: Rows | None, across: Rows) -> np.ndarray | None:

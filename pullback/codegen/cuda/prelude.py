@@ -28,6 +28,7 @@ typedef u16 bf16; typedef float f32; typedef double f64;
 #define __builtin_rint rint
 #define __builtin_fabs fabs
 #define __builtin_copysign copysign
+#define __builtin_constant_p(x) 0
 """
 
 HALF = r"""

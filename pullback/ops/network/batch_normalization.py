@@ -408,6 +408,10 @@ def functional_batch_norm(
         if t is not None:
             return t
         _check_more_than_one(input.shape)
+    elif training is False:
+        t = shortcuts.by_running_statistics(input, running_mean, running_var, weight, bias, momentum, eps)
+        if t is not None:
+            return t
     return batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 

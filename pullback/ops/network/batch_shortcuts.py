@@ -7,6 +7,8 @@ results are, bit for bit, those of compiled code.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...core import native
 from ...core.modes import ambient, process
 from ...core.tensor import Tensor, wrap
@@ -37,6 +39,33 @@ def batch_norm(x, running_mean, running_var, weight, bias, momentum, eps) -> Ten
         results = (t, wrap(found[1], x.dtype), wrap(found[2], x.dtype))
         arguments = (x, weight, bias, running_mean, running_var, True, momentum, eps)
         registry["native_batch_norm.default"].record(results, *arguments)
+    return t
+
+
+@bypassing("batch_norm.default", "native_batch_norm.default")
+def by_running_statistics(x, running_mean, running_var, weight, bias, momentum, eps) -> Tensor | None:
+    """Batch norm by running statistics, of images that lie channels-last or row-major."""
+    if ambient.mode >= 2 or process.deterministic or momentum.__class__ is not float or eps.__class__ is not float:
+        return None
+    if running_mean is None or running_var is None or not all_plain(x, running_mean, running_var, weight, bias):
+        return None
+    a, mean, variance = x._array, running_mean._array, running_var._array
+    if a.ndim not in (4, 5) or 1 in (a.shape[1], a.shape[-1]) or running_mean._autograd or running_var._autograd:
+        return None  # with one channel, or one place, memory may be said to lie in both orders
+    given = [p._array for p in (running_mean, running_var, weight, bias) if p is not None]
+    if a.dtype not in (np.float32, np.float64) or any(g.dtype != a.dtype or g.shape != (a.shape[1],) for g in given):
+        return None
+    scale = 1 / np.sqrt(variance + variance.dtype.type(eps))
+    if weight is not None:
+        scale = scale * weight._array
+    found = native.scale_shift(a, (0, *range(2, a.ndim)), mean, scale, _array(bias))
+    if found is None:
+        return None
+    t = wrap(found, x.dtype)
+    if ambient.mode and any(p is not None and p._autograd is not None for p in (x, weight, bias)):
+        saved = [wrap(np.empty(0, a.dtype), x.dtype) for _ in range(2)]
+        arguments = (x, weight, bias, running_mean, running_var, False, momentum, eps)
+        registry["native_batch_norm.default"].record((t, *saved), *arguments)
     return t
 
 

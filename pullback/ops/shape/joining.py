@@ -17,6 +17,7 @@ from ...core.geometry import broadcast_shapes as common_shape
 from ...core.geometry import channels_last_strides, is_channels_last, is_contiguous, wrap_dim
 from ...core.modes import ambient
 from ...core.objects import make_tensor, plain_arrays
+from ...core.pixels import new_pixels, pixels_of
 from ...core.promotion import can_cast, promote_types
 from ...core.size import Size
 from ...core.symbolic import likely
@@ -118,8 +119,28 @@ def _joined_channels_last(xp, arrays, d: int):
     """Joined with channels innermost: dimensions of size 1 get the strides of that order too."""
     n = arrays[0].ndim
     order = (0, *range(2, n), 1)
+    if xp is np:
+        shape = list(arrays[0].shape)
+        shape[d] = sum(a.shape[d] for a in arrays)
+        joined = new_pixels(shape, arrays[0].dtype)
+        _copy_pixels(pixels_of(joined), [pixels_of(a) for a in arrays], order.index(d))
+        return joined
     result = xp.ascontiguousarray(xp.concatenate([a.transpose(order) for a in arrays], axis=order.index(d)))
     return result.transpose(0, n - 1, *range(1, n - 1))
+
+
+def _copy_pixels(to, pixels: list, axis: int) -> None:
+    """All joined along an axis. Channels of a pixel are moved together, as one element each."""
+    at = 0
+    for a in pixels:
+        n = a.shape[axis]
+        part = to[(slice(None),) * axis + (slice(at, at + n),)]
+        if not a.size or not a.shape[-1] * a.itemsize == a.strides[-2]:
+            part[...] = a
+        else:
+            whole = np.dtype((np.void, n * a.itemsize if axis == a.ndim - 1 else a.shape[-1] * a.itemsize))
+            part.view(whole)[...] = a.view(whole)
+        at += n
 
 
 def _is_channels_last(a) -> bool:
@@ -151,7 +172,11 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
     if out is None and (mode := ambient.mode) < 2 and (plain := plain_arrays(tensors)) is not None:
         arrays, dtype, live = plain
         if arrays and arrays[0].ndim > 3 and not arrays[0].flags.c_contiguous:  # they may lie with channels innermost
-            return _cat_otherwise(tensors, dim, out=out)
+            result = _cat_pixels(arrays, dim)
+            if result is None:
+                return _cat_otherwise(tensors, dim, out=out)
+            t = make_tensor(result, dtype)
+            return cat.record(t, tuple(tensors), dim) if mode and live else t
         try:
             result = _concatenate(arrays, dim)
         except (ValueError, TypeError, MemoryError):
@@ -160,6 +185,19 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
             t = make_tensor(result, dtype)
             return cat.record(t, tuple(tensors), dim) if mode and live else t
     return _cat_otherwise(tensors, dim, out=out)
+
+
+def _cat_pixels(arrays, dim):
+    """Images joined that all lie channels-last; None where one does not, or something is wrong."""
+    rank = arrays[0].ndim
+    if dim.__class__ is not int or not -rank <= dim < rank:
+        return None
+    if not all(a.ndim == rank and _is_channels_last(a) for a in arrays):
+        return None
+    try:
+        return _joined_channels_last(np, arrays, dim % rank)
+    except (ValueError, MemoryError):
+        return None  # the general path finds the words
 
 
 # NumPy's own function without the layer that asks other array libraries first, which costs as much as the call

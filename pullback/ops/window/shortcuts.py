@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.device import cpu
 from ...core.modes import ambient
+from ...core.pixels import as_pixels
 from ...core.records import Record
 from ...core.tensor import PLAIN, Tensor, wrap
 from ...core.threads import thread_count
@@ -22,6 +23,7 @@ from ..eager.functions import all_plain, bypassing
 from ..family.base import wrap_array
 from ..system.operator import registry
 from . import conv_shape, pool_shape
+from .kernels import max_pool as max_pool_kernels
 from .kernels import whole
 
 REMEMBERED = 512  # sets of sizes
@@ -124,18 +126,26 @@ def max_pool2d(x, kernel, stride, padding, dilation, ceil) -> Tensor | None:
     if ambient.mode >= 2 or x.__class__ not in PLAIN or x._keys or ceil.__class__ is not bool:
         return None
     a, kernels = x._array, network.kernels()
-    if kernels is None or a.ndim != 4 or a.dtype not in network.FLOATS or not a.flags.c_contiguous or not a.size:
+    if kernels is None or a.ndim != 4 or a.dtype not in network.FLOATS or not a.size:
+        return None
+    last = as_pixels(a) is not None and 1 not in (a.shape[1], a.shape[3])
+    if not (last or a.flags.c_contiguous):
         return None
     key = (_ints(kernel), () if stride is None else _ints(stride), _ints(padding), _ints(dilation))
     found = None if None in key else _windows(a.shape, *key, ceil)
     if found is None:
         return None
     out, numbers, attributes = found
+    if last:
+        y, places = max_pool_kernels.max_pool(np, a, *[numbers[i : i + 2] for i in range(0, 8, 2)], ceil)
+        return _maxima(x, y, places, attributes)
     y, places = np.empty((*a.shape[:2], *out), a.dtype), np.empty((*a.shape[:2], *out), np.int64)
     planes = a.shape[0] * a.shape[1]
     flat = (a.reshape(planes, *a.shape[2:]), y.reshape(planes, *out), places.reshape(planes, *out))
-    if not kernels.max_pool(*flat, numbers, thread_count()):
-        return None
+    return _maxima(x, y, places, attributes) if kernels.max_pool(*flat, numbers, thread_count()) else None
+
+
+def _maxima(x, y, places, attributes: tuple) -> Tensor:
     t = wrap(y, x.dtype)
     if ambient.mode and x._autograd is not None:
         return registry["max_pool2d_with_indices.default"].record((t, wrap(places)), x, *attributes)[0]

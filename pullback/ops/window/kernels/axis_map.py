@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from ....core import spatial
+from ....core.pixels import as_pixels
 from ....core.records import Record
 from .geometry import Array, Ints
 
@@ -124,8 +125,9 @@ def apply_all(xp: Any, x: Array, maps: list[AxisMap | None]) -> Array:
 
 
 def _last_axes(x: Array, todo: list[tuple[float, int, AxisMap]]) -> Array | None:
-    """The last axis mapped, and the one before it first where there are two maps; None where the maps are of others."""
-    if [axis for _, axis, _ in todo] != list(range(x.ndim - len(todo), x.ndim)):
+    """The last axis mapped, and the one before it first where there are two maps; None where the maps are of others, or
+    channels are what lies innermost."""
+    if [axis for _, axis, _ in todo] != list(range(x.ndim - len(todo), x.ndim)) or as_pixels(x) is not None:
         return None
     *down, across = [m.table or m.rows() for _, _, m in todo]
     return spatial.planes_map(x, down[0] if down else None, across)
