@@ -217,12 +217,18 @@ def _layer_second(gs, grad_out, input, normalized_shape, mean, rstd, weight, mas
     return of_g, of_x, sum_dims(of_w, outer, normalized_shape) if weight is not None else None
 
 
+def _check_layer_backward(grad_out, input, *_):
+    if not input.dtype.is_floating_point:
+        raise not_implemented("LayerNormBackwardKernelImpl", input.dtype)
+
+
 layer_norm_backward = operator(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, "
     "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     lower=lower_layer_norm_backward,
     kernel=_layer_backward,
+    check=_check_layer_backward,
     meta=lambda grad_out, input, shape, mean, rstd, weight, bias, mask: (
         Spec(input._array.shape, input.dtype) if mask[0] else None,
         Spec(shape, input.dtype if weight is None else weight.dtype) if mask[1] else None,

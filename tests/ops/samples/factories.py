@@ -12,6 +12,7 @@ def table(m: Make) -> dict:
     }
     return windows | {
         "zeros": [call((2, 3))], "ones": [call(())], "full": [call((2, 3), 1.5), call((2,), 3)], "scalar_tensor": [call(1.5)],
+        "arange": [call(5), call(2.5)], "arange.start": [call(1, 5)], "eye": [call(3)],
         "arange.start_step": [call(0, 5, 1), call(1.0, 2.0, 0.25)], "range.step": [call(0.0, 2.0, 0.5)],
         "linspace": [call(0, 1, 5), call(2.0, -1.0, 1)], "logspace": [call(0, 2, 5), call(0, 3, 4, 2.0)], "eye.m": [call(2, 3)],
         "new_zeros": [call(m(2, 3), (4, 5))], "new_ones": [call(m(2, 3), (4,))], "new_full": [call(m(2, 3), (4, 5), 1.5)],
