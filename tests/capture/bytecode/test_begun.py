@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
-from pullback.capture.front.metrics import clear_compilation_metrics, get_compilation_metrics
+from pullback.report import collecting
 
 OPTIMIZERS = {
     "Adam": lambda p: torch.optim.Adam(p, lr=0.1),
@@ -54,9 +54,9 @@ def test_the_first_step_is_that_of_eager_mode(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad", "Rprop"])
 def test_there_is_one_graph_for_the_first_step_and_the_others(name: str) -> None:
-    clear_compilation_metrics()
-    trained(OPTIMIZERS[name], True)
-    assert len(get_compilation_metrics()) == 1
+    with collecting() as account:
+        trained(OPTIMIZERS[name], True)
+    assert sum(graph.kind == "captured" for graph in account.graphs) == 1
 
 
 def look(optimizer, model) -> None:
