@@ -171,7 +171,7 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
     dim = dim if axis is None else axis
     if out is None and (mode := ambient.mode) < 2 and (plain := plain_arrays(tensors)) is not None:
         arrays, dtype, live = plain
-        if arrays and arrays[0].ndim > 3 and not arrays[0].flags.c_contiguous:  # they may lie with channels innermost
+        if arrays and not arrays[0].flags.c_contiguous and _is_channels_last(arrays[0]):  # as all of them may
             result = _cat_pixels(arrays, dim)
             if result is None:
                 return _cat_otherwise(tensors, dim, out=out)
