@@ -18,6 +18,7 @@ from .core.dtype import dtype, finfo, iinfo
 from .core.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
 )  # fmt: skip
+from .core import subclasses as _subclasses  # adds the makers of subclasses to Tensor
 from .core import symbolic as _symbolic
 from .core.promotion import can_cast, promote_types
 from .core.size import Size

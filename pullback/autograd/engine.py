@@ -15,23 +15,20 @@ import itertools
 import threading
 from collections.abc import Callable, Collection
 from heapq import heappop, heappush
-from sys import getrefcount
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ..core import modes
 from ..core.arrays import LARGE, library
 from ..core.device import cpu
 from ..core.events import listeners, publish
-from ..core.geometry import is_dense
 from ..core.layers import above
 from ..core.modes import ambient
-from ..core.node import UNTRACKED_VIEW, AccumulateGrad, Node
+from ..core.node import AccumulateGrad, Node
 from ..core.objects import native_walk
-from ..core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of, wrap
 from ..ops.eager.functions import choose
-from ..ops.layout.sparse.gradients import take_over
-from .cached_tensors import is_cached
+from .accumulation import accumulate, total, validate
 from .dependencies import FIRST, branching, dependencies
+from .hook_calls import run_late_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks, users_code
 
 MAX_DEPTH = 20
 _next_task = itertools.count().__next__
@@ -90,7 +87,7 @@ class Progress:
         for (root, number), g in zip(roots, grads, strict=True):
             record = self.records[root]
             have = record[number + FIRST]
-            record[number + FIRST] = g if have is None else _total(have, g)
+            record[number + FIRST] = g if have is None else total(have, g)
         for first in dict.fromkeys([e[0] for e in roots]):
             if not self.records[first][0]:
                 self.push(first)
@@ -147,20 +144,6 @@ def run_task(task: AnyTask, create_graph: bool, work: Callable[[AnyTask], Result
     finally:
         ambient.leave_backward(*before)
     return result
-
-
-class users_code:
-    """Inside a backward, code of the user's (hooks, custom functions) sees `__torch_function__` as it was outside."""
-
-    def __enter__(self) -> None:
-        self.inside = ambient.function_disabled, ambient.mode & modes.FUNCTION
-        if ambient.tasks:
-            ambient.function_disabled, listening = ambient.tasks[-1].overrides
-            ambient.change(0, listening)
-
-    def __exit__(self, *exc) -> None:
-        ambient.function_disabled, listening = self.inside
-        ambient.change(modes.FUNCTION, listening)
 
 
 def _in_new_thread(function, *args):
@@ -254,11 +237,6 @@ def run_hooked(node: Node, gs: list, edges: tuple | None, keep_graph: bool):
     return run_post_hooks(node, results, gs) if node.post_hooks else results
 
 
-def run_late_hooks(node: Node, results):
-    """Node post-hooks that came while the node ran: they see no gradients of its outputs."""
-    return run_post_hooks(node, results, [None] * len(node.outputs)) if node.post_hooks else results
-
-
 def check_count(node: Node, results) -> None:
     if len(results) != len(node.edges):
         raise RuntimeError(
@@ -287,7 +265,7 @@ def deliver(node: Node, results, records: dict, in_place: bool) -> list[Node]:
             elif in_place and record[2] >> number & 1 and not (have._keys or g._keys):
                 have.add_(g)
             else:
-                record[number + FIRST] = _total(have, g)
+                record[number + FIRST] = total(have, g)
                 record[2] |= 1 << number
         record[0] = left = record[0] - 1
         if not left:
@@ -322,68 +300,6 @@ def _capture(task: Walk, node: Node, gs: list, captured: dict) -> bool:
     return runs
 
 
-# ---- hooks
-def run_tensor_hooks(node: Node, gs: list) -> list:
-    """Hooks of a node's output tensors, each on its gradient; then gradients that are to be retained."""
-    by_number = node.tensor_pre_hooks
-    retained = node.retain_grad_hooks
-    if not by_number and not retained:
-        return gs
-    gs = list(gs)
-    for number, hooks in list((by_number or {}).items()):
-        if gs[number] is None and node.of_many_calls:
-            continue
-        for hook in list(hooks.values()):
-            with users_code():
-                result = hook(gs[number])
-            gs[number] = _checked(result, gs[number], hook)
-    for number, keep in list((retained or {}).items()):
-        if gs[number] is not None:
-            gs[number] = keep(gs[number])
-    return gs
-
-
-def _checked(result, g, hook):
-    """What a tensor hook returned, if it may stand for the gradient."""
-    if result is None:
-        return g
-    if not isinstance(result, Tensor):
-        raise TypeError(
-            f"expected Variable, but hook returned '{type(result).__name__}'"
-            if g is not None
-            else "expected hook to return a Tensor or None"
-        )
-    if g is not None and (result.shape != g.shape or result.dtype is not g.dtype or result.device is not g.device):
-        what = "type" if result.dtype is not g.dtype else "size" if result.shape != g.shape else "device"
-        raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the {what} of value")
-    return result
-
-
-def run_pre_hooks(node: Node, gs: list) -> list:
-    """Node pre-hooks: they see and may replace all gradients that arrived."""
-    for hook in list((node.pre_hooks or {}).values()):
-        with users_code():
-            result = hook(tuple(gs))
-        if result is not None:
-            gs = list(result) if isinstance(result, (tuple, list)) else [result]
-    return gs
-
-
-def run_post_hooks(node: Node, results, gs: list):
-    """Node post-hooks: they see gradients of inputs and outputs, and may replace the former."""
-    for hook in list(node.post_hooks.values()):
-        with users_code():
-            result = hook(tuple(results), tuple(gs))
-        if result is not None:
-            result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-            if len(result) != len(results):
-                raise RuntimeError(
-                    f"hook has returned an incorrect number of values (got {len(result)}, but expected {len(results)})"
-                )
-            results = result
-    return results
-
-
 # ---- which nodes run
 def needed_for(roots: list, inputs: list, run_inputs: bool = False) -> dict:
     """Nodes on a path from a root to an input: True where the node must run, False where it is only captured. With
@@ -413,148 +329,8 @@ def needed_for(roots: list, inputs: list, run_inputs: bool = False) -> dict:
     return needed
 
 
-# ---- gradients
-class Named(Protocol):
-    """A node, or what stands for one in messages."""
-
-    def name(self) -> str: ...
-
-
-def validate(node: Named, index: int, expected: tuple, g: Tensor) -> Tensor:
-    """A gradient as the node it goes to expects it: summed to its shape, real where it is real, in its dtype."""
-    shape, dtype, device = expected
-    if not isinstance(g, Tensor):
-        raise TypeError(
-            f"{node.name()} returned a gradient of type {type(g).__name__} at index {index}; expected a Tensor or None"
-        )
-    if tuple(g._array.shape) != tuple(shape):
-        g = reduce_to(node, g, tuple(shape), index)
-    if g.dtype is not dtype and dtype is not None:
-        if g.dtype.is_complex and not dtype.is_complex:
-            g = g.real
-        if g.dtype is not dtype:
-            g = g.to(dtype)
-    if g.device is not device:
-        raise RuntimeError(
-            f"Function {node.name()} returned an invalid gradient at index {index} - expected device {device} but got {g.device}"
-        )
-    return g
-
-
-def reduce_to(node: Named | None, g: Tensor, shape: tuple, index: int = 0) -> Tensor:
-    """Undo broadcasting."""
-    if g._keys & SPARSE:
-        return g
-    lead = g._array.ndim - len(shape)
-    fits = lead >= 0 and all(s == 1 or s == n for s, n in zip(shape, g._array.shape[lead:], strict=True))
-    if not fits:
-        name = node.name() if node is not None else "jvp"
-        raise RuntimeError(
-            f"Function {name} returned an invalid gradient at index {index} - got {list(g._array.shape)} but expected shape compatible with {list(shape)}"
-        )
-    return g.sum_to_size(shape)
-
-
-_locks = [threading.Lock() for _ in range(16)]
-
-
-def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
-    """`variable.grad += g`, where `g` is taken out of `grads`: the first gradient becomes `.grad` itself, not a copy, if
-    this is the only reference to it, but for those of the sink's own hooks (`watchers`). (The same tensor may have gone to
-    several leaves.)"""
-    g = grads.pop()
-    a = variable._autograd
-    if g is None or not a.requires_grad:  # it may have been detached since
-        return
-    recording = ambient.mode & modes.GRAD
-    with _locks[id(a) >> 6 & 15]:  # several threads may run backward over one leaf
-        have = a.grad
-        if have is None:
-            sole = getrefcount(g) == 2 + watchers  # `g` here, and the call's own
-            if recording:
-                a.grad = recorded_copy(g)
-            elif not sole or g._keys & ~CUDA or not lies_as(g, variable):
-                a.grad = copy_of(g, variable)
-            else:
-                a.grad = g if is_own(g) else wrap(g._array, g.dtype) if is_sole_view(g) else copy_of(g, variable)
-        elif recording:
-            a.grad = _total(have, g)
-        elif have._keys & SPARSE:
-            a.grad = have.add_(g) if g._keys & SPARSE else g + have
-        else:
-            have.add_(g)
-    if a.post_accumulate_hooks:
-        for hook in list(a.post_accumulate_hooks.values()):
-            with users_code():
-                result = hook(variable)
-            if result is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-
-
-def is_own(g: Tensor) -> bool:
-    """Whether a gradient's memory is plain, dense and its own, and nobody will hand it out again."""
-    alone = g._memory is None or getrefcount(g._memory) == 2 and g._array.flags.c_contiguous
-    return alone and g._view_info is None and g._autograd is None and not g._keys & ~CUDA and not is_cached(g)
-
-
-def is_sole_view(g: Tensor) -> bool:
-    """Whether a gradient is a view of all of a plain tensor, and nobody has that or a view between: that of a transposed weight."""
-    info, array = g._view_info, g._array
-    if info is None or g._keys or g._autograd is not UNTRACKED_VIEW or not array.flags.c_contiguous or is_cached(g):
-        return False
-    base, views, source = info.base, 1, info.args[0] if info.args else None
-    while source is not base:
-        parent = info.parent
-        if parent is None or getrefcount(source) != 3 or not parent.args:  # `args`, `source` here, and the call's own
-            return False
-        info, source, views = parent, parent.args[0], views + 1
-    return (
-        getrefcount(base) == views + 4  # each view's, the `args` of the first, `base`, `source`, and the call's own
-        and getrefcount(g._memory) == views + 2
-        and base._autograd is None
-        and not base._keys  # what is no plain array counts no bytes
-        and base._array.nbytes == array.nbytes
-        and not is_cached(base)
-    )
-
-
-def recorded_copy(g: Tensor) -> Tensor:
-    """A gradient that has a history of its own stays apart from the tensor that the graph holds."""
-    return g if g._keys & ~CUDA else g.new_empty_strided(g.shape, g.stride()).copy_(g)
-
-
-class grad_layout:
-    """Whether the first gradient of a leaf takes the leaf's own strides."""
-
-    enforced = True
-
-
-def lies_as(g: Tensor, variable: Tensor) -> bool:
-    """Whether a gradient, which is a plain array, lies in memory as its leaf does; row by row, if that is not dense."""
-    ours, leaf = g._array, variable._array
-    if ours.__class__ is not leaf.__class__ or ours.strides == leaf.strides or not grad_layout.enforced:
-        return True
-    return ours.flags.c_contiguous and (leaf.flags.c_contiguous or not is_dense(leaf.shape, stride_of(variable)))
-
-
-def copy_of(g: Tensor, variable: Tensor) -> Tensor:
-    if g._keys & SPARSE:
-        return take_over(g)
-    if grad_layout.enforced and not (g._keys | variable._keys) & ~(CUDA | FAKE | META):
-        shape, stride = variable._array.shape, stride_of(variable)
-        if stride_of(g) != stride and is_dense(shape, stride):
-            return g.detach().new_empty_strided(shape, stride).copy_(g.detach())
-    return g.detach().clone()
-
-
-def _total(a: Tensor, b: Tensor) -> Tensor:
-    """The sum of two gradients; dense first where one is sparse, since sparse + dense is not defined."""
-    return b + a if a._keys & SPARSE and not b._keys & SPARSE else a + b
-
-
-above.accumulate = accumulate
 _native_walk = native_walk(
-    validate, _total, library(cpu).add, LARGE, accumulate, run_hooked, run_late_hooks, run_tensor_hooks
+    validate, total, library(cpu).add, LARGE, accumulate, run_hooked, run_late_hooks, run_tensor_hooks
 )
 quick_walk = _native_walk
 

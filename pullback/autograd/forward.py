@@ -33,8 +33,8 @@ from ..ops.system.record import (
     result_names,
     shape_of,
 )
+from .accumulation import reduce_to
 from .calls import grad
-from .engine import reduce_to
 from .saved import unhooked
 from .views import recipe, replay
 

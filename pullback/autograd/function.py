@@ -25,9 +25,9 @@ from ..ops.layout.nested.layouts import Structure
 from ..ops.layout.nested.operators import nest
 from ..ops.make.factories import zeros
 from . import saved as saving
-from .engine import users_code
 from .function_outputs import connect, save_tensors
 from .function_tangents import push_tangents
+from .hook_calls import users_code
 from .nodes import delayed_error
 
 _next_id = itertools.count().__next__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.modes import ambient, enable_grad, inference_mode, no_grad, set_grad_enabled
-from .engine import grad_layout
+from .accumulation import grad_layout
 from .versions import unsafe_preserve_version_counter as _unsafe_preserve_version_counter
 from .views import original_view_tracking as _force_original_view_tracking
 

@@ -17,7 +17,7 @@ from ..core.modes import ambient
 from ..core.node import SAVED, SAVED_OUTPUT, Autograd, Node, WeakEdge, accumulator_of, edge_of
 from ..core.node import SavedTensor as Packed
 from ..core.tensor import Tensor, new_object
-from .engine import users_code
+from .hook_calls import users_code
 
 _FREED = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection
 
-from ..autograd import engine
+from ..autograd import accumulation, engine, hook_calls
 from ..autograd.methods import RemovableHandle
 from ..capture.bytecode.native import Callback
 from ..core import modes
@@ -118,7 +118,7 @@ def total(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     """The sum of two gradients, either of which may be absent."""
     if a is None or b is None:
         return b if a is None else a
-    return engine._total(a, b)
+    return accumulation.total(a, b)
 
 
 def checked(results: tuple, index: int, expected: tuple, name: str) -> Tensor | None:
@@ -129,7 +129,7 @@ def checked(results: tuple, index: int, expected: tuple, name: str) -> Tensor | 
     shape, dtype, _ = expected
     if isinstance(g, Tensor) and g.dtype is dtype and tuple(g._array.shape) == tuple(shape):
         return g
-    return engine.validate(NodeName(name), index, tuple(expected), g)
+    return accumulation.validate(NodeName(name), index, tuple(expected), g)
 
 
 def box(g: Tensor | None) -> list:
@@ -145,11 +145,11 @@ def accumulate_grad(variable: Tensor, boxed: list, watchers: int, place: int) ->
         raise RuntimeError("accumulate_grad: the gradient was taken before: a graph of a backward runs once")
     if watchers:
         seen = (boxed[0],)
-        engine.accumulate(variable, boxed, 1)
+        accumulation.accumulate(variable, boxed, 1)
         return seen
-    engine.accumulate(variable, boxed, 0)
+    accumulation.accumulate(variable, boxed, 0)
     if here is not None and isinstance(here[1], AccumulateGrad) and here[1].post_hooks:
-        engine.run_post_hooks(here[1], (), [None])  # they came while the gradient was added, and see nothing of it
+        hook_calls.run_post_hooks(here[1], (), [None])  # they came while the gradient was added, and see nothing of it
     return ()
 
 
@@ -187,9 +187,9 @@ def tensor_hook(hook: Callable, g: Tensor | None, place: int, number: int) -> Te
         return g
     if g is None and is_of_many_calls(place):
         return g
-    with engine.users_code():
+    with hook_calls.users_code():
         result = hook(g)
-    return engine._checked(result, g, hook)
+    return hook_calls.checked(result, g, hook)
 
 
 def retain_grad(keep: Callable, g: Tensor | None) -> Tensor | None:
@@ -201,7 +201,7 @@ def pre_hook(hook: Callable, gs: list, place: int) -> list:
     """A node's pre-hook, on all gradients that arrived."""
     if removed(hook, "pre", place):
         return gs
-    with engine.users_code():
+    with hook_calls.users_code():
         result = hook(tuple(gs))
     return gs if result is None else list(result) if isinstance(result, (tuple, list)) else [result]
 
@@ -223,7 +223,7 @@ def late_post_hooks(results: tuple, gs: list, known: list, place: int) -> tuple:
 
 
 def _after(hook: Callable, results: tuple, gs: list) -> tuple:
-    with engine.users_code():
+    with hook_calls.users_code():
         result = hook(tuple(results), tuple(gs))
     if result is None:
         return results

@@ -81,7 +81,7 @@ class Seams:
         promise="`Tensor(2, 3)`, `Tensor([1, 2])`: a tensor of the class that comes first",
     )
     accumulate: Callable[[Tensor, list, int], None] = seam(
-        _without("the autograd engine"), asked_by="core.node", set_by="autograd.engine",
+        _without("the autograd engine"), asked_by="core.node", set_by="autograd.accumulation",
         promise="`variable.grad += grads[0]`; the gradient is taken over only where nobody else holds it",
     )
     refresh_view: Callable[[Tensor], None] = seam(
@@ -241,7 +241,7 @@ class Seams:
         promise="an operator on tensors of subclasses as on plain ones; nothing is recorded, no class is asked",
     )
     take_policies: Callable[[Tensor, str | None, bool, bool], None] = seam(
-        _not_for("subclasses"), asked_by="core.tensor", set_by="ops.system.policies",
+        _not_for("subclasses"), asked_by="core.subclasses", set_by="ops.system.policies",
         promise="a tensor whose class answers for its sizes and strides, device or layout",
     )
     write_fake: Callable[[Operator, tuple], None] = seam(
@@ -376,6 +376,7 @@ above = Seams()
 # ---- members that layers add to classes below them: class, module, names
 EXTENSIONS: dict[str, dict[str, str]] = {
     "Tensor": {
+        "core.subclasses": "_make_subclass _make_wrapper_subclass",
         "ops.system.overrides": "__torch_function__",
         "ops.system.dunders": "__div__ __idiv__ __rdiv__ __matmul__ __rmatmul__ __invert__ __contains__ __iter__ __reversed__",
         "ops.make.construct": "__array_wrap__",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
+from pullback.autograd import accumulation
 from pullback.autograd import cached_tensors as cached
-from pullback.autograd import engine
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def test_switched_off_nothing_is_cached():
 @pytest.mark.parametrize("cache", [False, True])
 def test_a_cached_gradient_is_not_taken_over(cache, monkeypatch):
     copied = []
-    monkeypatch.setattr(engine, "copy_of", lambda g, leaf: copied.append(1) or g.clone())
+    monkeypatch.setattr(accumulation, "copy_of", lambda g, leaf: copied.append(1) or g.clone())
 
     class Double(torch.autograd.Function):
         @staticmethod

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.autograd import engine
+from pullback.autograd import accumulation, engine
 from pullback.backward.compiled import enable
 from pullback.core.node import edge_of
 
@@ -325,7 +325,7 @@ def test_leaves_that_receive_one_gradient_do_not_share_it():
 
 
 def test_a_gradient_that_nobody_else_holds_is_taken_over(leaf, monkeypatch):
-    monkeypatch.setattr(engine, "copy_of", lambda g: pytest.fail("copied"))
+    monkeypatch.setattr(accumulation, "copy_of", lambda g: pytest.fail("copied"))
     ((leaf * 2) * torch.ones(3)).sum().backward()
     assert leaf.grad.tolist() == [2.0, 2.0, 2.0]
 
@@ -340,7 +340,7 @@ def test_a_gradient_that_a_hook_keeps_is_copied(leaf):
 
 def test_a_gradient_that_is_a_view_of_what_nobody_else_holds_is_taken_over(monkeypatch):
     weight = torch.arange(6.0).reshape(2, 3).requires_grad_()
-    monkeypatch.setattr(engine, "copy_of", lambda g, variable: pytest.fail("copied"))
+    monkeypatch.setattr(accumulation, "copy_of", lambda g, variable: pytest.fail("copied"))
     torch.nn.functional.linear(torch.ones(4, 3), weight, torch.zeros(2)).sum().backward()
     assert weight.grad.tolist() == [[4.0] * 3] * 2 and not weight.grad._is_view() and weight.grad.is_contiguous()
 
