@@ -99,14 +99,28 @@ def fused(a: np.ndarray, b: float, c: float) -> np.ndarray:
     product = a * b
     if c == 0 or math.frexp(b)[0] in (0.5, -0.5, 0.0) or not (math.isfinite(b) and math.isfinite(c)):
         return product + c  # the product is exact, or the sum is
-    total = product + c
-    # What the two roundings lost: the product's error by splitting the factors, the sum's by undoing it.
+    # Product and sum as exact pairs; what is left over is rounded to odd, so that the last sum rounds as if it saw all of it.
     low_a, low_b = a - _upper(a), b - float(_upper(np.float64(b)))
     high_a, high_b = a - low_a, b - low_b
     lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
-    back = total - product
-    lost += (product - (total - back)) + (c - back)
-    return np.where(np.isfinite(lost), total + lost, total)
+    near, far = _exact_sum(c, lost)
+    total, rest = _exact_sum(product, near)
+    result = total + _sum_to_odd(far, rest)
+    return np.where(np.isfinite(result), result, product + c)
+
+
+def _exact_sum(a, b) -> tuple:
+    """a + b, and what its rounding lost."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
+def _sum_to_odd(a, b) -> np.ndarray:
+    """a + b; where that is not exact, the neighbour of the true sum whose last bit is set."""
+    total, lost = _exact_sum(a, b)
+    even = np.asarray(total).view(np.int64) & 1 == 0
+    return np.where((lost != 0) & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
 
 
 def _upper(x):

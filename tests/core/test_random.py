@@ -5,6 +5,7 @@ import math
 import pickle
 import threading
 import zlib
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -340,10 +341,17 @@ def test_mean_and_variance(sample, mean, variance):
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 def test_fused_rounds_once(a, b, c):
-    from fractions import Fraction
-
     exact = float(Fraction(a) * Fraction(b) + Fraction(c))
     assert fused(np.array([a]), b, c)[0] == pytest.approx(exact, rel=2**-53, abs=1e-300)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("exponent", range(-300, 0, 23))
+def test_fused_sees_what_is_far_below_a_tie(exponent, sign):
+    """1.5 (1 + ulp) lies halfway between two numbers: the sum decides, however small."""
+    c = sign * 2.0**exponent
+    exact = float(Fraction(1 + 2**-52) * Fraction(1.5) + Fraction(c))
+    assert fused(np.array([1 + 2**-52]), 1.5, c)[0] == exact
 
 
 @pytest.mark.parametrize(
