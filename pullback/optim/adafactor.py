@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..core.dtype import finfo
 from ..core.tensor import Tensor
-from .per_parameter import PerParameter, advance, counter, number, zeros_like
+from .per_parameter import PerParameter, advance, counter, larger, move, number, read, smaller, zeros_like
 
 
 class Adafactor(PerParameter):
@@ -60,20 +60,20 @@ class Adafactor(PerParameter):
         step, lr = advance(state), number(group["lr"])
         eps1, eps2 = group["eps"]
         eps1 = finfo(p.dtype).eps if eps1 is None else eps1
-        scale = max(eps2, rms(p)) * min(lr, 1 / step**0.5)
+        scale = larger(eps2, rms(p)) * smaller(lr, 1 / step**0.5)
         if group["weight_decay"] != 0:
             p.mul_(1 - lr * group["weight_decay"])
         variance = _variance(g, state, step ** group["beta2_decay"], eps1)
         change = variance.clamp_(min=eps1 * eps1).rsqrt_().mul_(g)
-        p.add_(change, alpha=-scale / max(1.0, rms(change) / group["d"]))
+        move(p, change, scale / larger(1.0, rms(change) / group["d"]))
 
 
-def rms(x: Tensor) -> float:
+def rms(x: Tensor) -> float | Tensor:
     """The root mean square of a tensor's elements."""
-    return x.norm(2).item() / x.numel() ** 0.5
+    return read(x.norm(2)) / x.numel() ** 0.5
 
 
-def _variance(g: Tensor, state: dict, weight: float, eps1: float) -> Tensor:
+def _variance(g: Tensor, state: dict, weight: float | Tensor, eps1: float) -> Tensor:
     """The running average square of the gradient, which for a matrix is the product of its two factors."""
     if "variance" in state:
         return state["variance"].lerp_(g * g, weight).clone()

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.tensor import Tensor
-from .per_parameter import PerParameter, advance, check_at_least_zero, check_lr, counter, decay, move, zeros_like
+from ..ops.system.operator import public
+from .per_parameter import (
+    PerParameter,
+    advance,
+    check_at_least_zero,
+    check_lr,
+    counter,
+    decay,
+    larger,
+    move,
+    number,
+    read,
+    zeros_like,
+)  # fmt: skip
+
+where = public("torch", "where")
 
 
 class ASGD(PerParameter):
@@ -44,13 +59,15 @@ class ASGD(PerParameter):
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
         step = advance(state)
         g = decay(p, g, group["weight_decay"])
-        eta, mu, average = state["eta"].item(), state["mu"].item(), state["ax"]
+        eta, mu, average = read(state["eta"]), read(state["mu"]), state["ax"]
         p.mul_(1 - group["lambd"] * eta)
         move(p, g, eta)
-        if mu != 1:
+        if isinstance(mu, Tensor):
+            average.copy_(where(mu != 1, average + p.sub(average).mul_(mu), p))
+        elif mu != 1:
             average.add_(p.sub(average).mul_(mu))
         else:
             average.copy_(p)
-        lr = float(group["lr"])
+        lr = number(group["lr"])
         state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
-        state["mu"].fill_(1 / max(1, step - group["t0"]))
+        state["mu"].fill_(1 / larger(1.0, step - group["t0"]))

@@ -15,6 +15,7 @@ from .per_parameter import (
     decay,
     move_ratio,
     number,
+    read,
     settled,
     zeros_like,
 )  # fmt: skip
@@ -67,8 +68,9 @@ class NAdam(PerParameter):
             g = decay(p, g, group["weight_decay"])
         now = beta1 * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
         ahead = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * group["momentum_decay"]))
-        state["mu_product"] *= now
-        product = state["mu_product"].item()
+        so_far = state["mu_product"]
+        so_far *= now.to(so_far.dtype) if isinstance(now, Tensor) else now  # as it rounds a number
+        product = read(so_far)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(g, 1 - beta1)
         square.mul_(beta2).addcmul_(g, g, value=1 - beta2)

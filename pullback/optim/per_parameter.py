@@ -23,6 +23,7 @@ from .optimizer import Optimizer, use_grad_for_differentiable
 zeros_like = public("torch", "zeros_like")
 full_like = public("torch", "full_like")
 make_tensor = public("torch", "tensor")
+maximum, minimum = public("torch", "maximum"), public("torch", "minimum")
 view_as_real = public("torch", "view_as_real")
 
 PLAIN = (bool, int, float, str, type(None))
@@ -157,20 +158,36 @@ def advance(state: dict) -> float | Tensor:
     """Count one more step; how many there are now: in a graph, a tensor of as many digits as a Python number."""
     step = state["step"]
     step += 1
-    return step.to(float64) if ambient.mode & modes.CAPTURE or process.cuda_captures else step.item()
+    return read(step)
+
+
+def read(x: Tensor) -> float | Tensor:
+    """The number in a tensor; while a graph records, a tensor of as many digits, which may hold another in the next call."""
+    return x.to(float64) if ambient.mode & modes.CAPTURE or process.cuda_captures else x.item()
+
+
+def larger(a: float | Tensor, b: float | Tensor) -> float | Tensor:
+    """The larger of a number that was read and another."""
+    return maximum(*_as_tensors(a, b)) if isinstance(a, Tensor) or isinstance(b, Tensor) else max(a, b)
+
+
+def smaller(a: float | Tensor, b: float | Tensor) -> float | Tensor:
+    return minimum(*_as_tensors(a, b)) if isinstance(a, Tensor) or isinstance(b, Tensor) else min(a, b)
+
+
+def _as_tensors(a: float | Tensor, b: float | Tensor) -> tuple[Tensor, ...]:
+    return tuple(x if isinstance(x, Tensor) else make_tensor(x, dtype=float64) for x in (a, b))
 
 
 def number(x):
     """A hyperparameter as the update uses it: a number, or a 0-dimensional tensor where its gradient is wanted.
 
-    In a graph a tensor stays one, of as many digits as a Python number: it may be another in the next call.
+    In a graph a tensor stays one (`read`).
     """
     if not isinstance(x, Tensor):
         return x
     flat = x.squeeze() if x.ndim else x
-    if ambient.mode & modes.GRAD and x.requires_grad:
-        return flat
-    return flat.to(float64) if ambient.mode & modes.CAPTURE else x.item()
+    return flat if ambient.mode & modes.GRAD and x.requires_grad else read(flat)
 
 
 def move(p: Tensor, direction: Tensor, by) -> None:

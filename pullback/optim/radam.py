@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.tensor import Tensor
+from ..ops.system.operator import public
 from .per_parameter import (
     PerParameter,
     advance,
@@ -13,11 +14,14 @@ from .per_parameter import (
     check_lr,
     counter,
     decay,
+    larger,
     move,
     number,
     settled,
     zeros_like,
 )  # fmt: skip
+
+where = public("torch", "where")
 
 
 class RAdam(PerParameter):
@@ -67,10 +71,11 @@ class RAdam(PerParameter):
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * step * beta2**step / known  # of the average that the variance is taken over
         direction = settled(mean, group) / (1 - beta1**step)
-        if length > 5.0:
-            root = settled(square, group).sqrt().add(group["eps"])
-            rect = ((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) ** 0.5
-            direction = direction * lr * (known**0.5 / root) * rect
-        else:
-            direction = direction * lr
-        move(p, direction, 1.0)
+        plain = direction * lr
+        if not isinstance(length, Tensor) and length <= 5.0:
+            return move(p, plain, 1.0)
+        root = settled(square, group).sqrt().add(group["eps"])
+        trusted = larger(length, 5.0)  # where a graph decides, the other branch shall make no NaN
+        rect = ((trusted - 4) * (trusted - 2) * longest / ((longest - 4) * (longest - 2) * trusted)) ** 0.5
+        adapted = plain * (root.reciprocal() * known**0.5) * rect  # as a number over a tensor is computed
+        return move(p, where(length > 5.0, adapted, plain) if isinstance(length, Tensor) else adapted, 1.0)

@@ -76,8 +76,26 @@ def test_training_steps(name) -> None:
         lambda p: torch.optim.RMSprop(p, 1e-2, momentum=0.5, centered=True),
         lambda p: torch.optim.Adagrad(p, 1e-2),
         lambda p: torch.optim.NAdam(p, 1e-2),
+        lambda p: torch.optim.RAdam(p, 1e-2),
+        lambda p: torch.optim.ASGD(p, 1e-2, t0=1),
+        lambda p: torch.optim.Adafactor(p, 1e-2),
+        lambda p: torch.optim.Adadelta(p, 1e-2),
+        lambda p: torch.optim.Adamax(p, 1e-2),
+        lambda p: torch.optim.Rprop(p, 1e-2),
     ],
-    ids=["SGD", "AdamW", "RMSprop", "Adagrad", "NAdam"],
+    ids=[
+        "SGD",
+        "AdamW",
+        "RMSprop",
+        "Adagrad",
+        "NAdam",
+        "RAdam",
+        "ASGD",
+        "Adafactor",
+        "Adadelta",
+        "Adamax",
+        "Rprop",
+    ],
 )
 def test_optimizers(make) -> None:
     found = []
@@ -94,7 +112,7 @@ def test_optimizers(make) -> None:
             return value
 
         whole = wrap(step)
-        found.append(bits([*[whole().detach() for _ in range(3)], *[p.detach() for p in model.parameters()]]))
+        found.append(bits([*[whole().detach() for _ in range(7)], *[p.detach() for p in model.parameters()]]))
     assert found[0] == found[1]
 
 
