@@ -26,6 +26,7 @@ from .kernels import Kernel, Table, fallthrough_kernel, table_of
 from .keys import COMPOSITE_IMPLICIT, backend_of, for_device, key_set
 
 _bodies: dict[Operator, Callable | None] = {}  # what the bodies of composite operators were
+_layers: dict[Operator, Callable | None] = {}  # and what stood in the place of recording
 
 
 def find(qualified: str) -> Operator | None:
@@ -49,7 +50,8 @@ def watch(qualified: str) -> Table:
 
 def _refresh(op: Operator, table: Table) -> None:
     """Bring an operator and its functions in line with its table."""
-    op.layer = partial(_layer, op, table) if table else None
+    layer = _layers.setdefault(op, op.layer)
+    op.layer = partial(_layer, op, table, layer or partial(dispatching.autograd_layer, op)) if table else layer
     op.backend = partial(_backend, op, table) if table else None
     keys = (("cpu", "AutocastCPU"), ("cuda", "AutocastCUDA"))
     found = {kind: table.find(key) for kind, key in keys}
@@ -69,7 +71,7 @@ def _composite(op: Operator, table: Table, body: Callable, *args):
     return _invoke(op, kernel, args, backend)
 
 
-def _layer(op: Operator, table: Table, args: tuple):
+def _layer(op: Operator, table: Table, below: Callable, args: tuple):
     if not ambient.mode & modes.BELOW_AUTOGRAD:
         backend = _backend_name(op, args)
         kernel = table.autograd(backend) or (table.find(COMPOSITE_IMPLICIT) if table.own(backend) is None else None)
@@ -77,7 +79,9 @@ def _layer(op: Operator, table: Table, args: tuple):
             return _invoke(op, kernel, args, backend)
     if op.inplace_of is not None:  # written without going by the backend
         return _write(op, table, args)
-    return dispatching.autograd_layer(op, args)
+    if _layers[op] is not None and (kernel := table.own(_backend_name(op, args))) is not None:
+        return _invoke(op, kernel, args, _backend_name(op, args))
+    return below(args)
 
 
 def _write(op: Operator, table: Table, args: tuple):

@@ -35,7 +35,7 @@ from ..shape.views import alias as alias_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import bump, check_inference_write, resize, told_mode
-from ..system.operator import export, public
+from ..system.operator import Operator, export, public
 from ..system.overrides import (
     DisableTorchFunctionSubclass,
     call_overridden,
@@ -44,6 +44,7 @@ from ..system.overrides import (
 )
 from .factories import format_strides, sizes_from
 from .like import like_strides
+from .memory_operators import declare, is_heard, tell
 from .storages import TypedStorage
 
 
@@ -111,17 +112,52 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     """Make this tensor read another tensor's or storage's memory."""
     if ambient.mode & CAPTURE and source is not None and not isinstance(source, Tensor):
         ambient.captures[-1].refuse("it gives a tensor the memory of a storage")
+    if is_heard(self, source):
+        told = tell(*_set_call(self, source, storage_offset, size, stride))
+        if told is not NotImplemented:
+            return told
     return _set_in_graphs(self, source, storage_offset, size, stride)
+
+
+def _set_call(self, source, storage_offset, size, stride) -> tuple[Operator, tuple]:
+    """The overload of `set_` for some arguments, and those it takes."""
+    if source is None:
+        return _set_default, (self,)
+    if isinstance(source, Tensor):
+        return _set_tensor, (self, source)
+    source = source.untyped() if isinstance(source, TypedStorage) else source
+    if size is None:
+        return _set_whole_storage, (self, source)
+    size = (size,) if isinstance(size, int) else tuple(size)
+    return _set_storage, (self, source, storage_offset, size, tuple(stride or ()))
+
+
+_set_default = declare("set_(Tensor(a!) self) -> Tensor(a!)", _set_)
+_set_tensor = declare("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", _set_)
+_set_whole_storage = declare("set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", _set_)
+_set_storage = declare(
+    "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] "
+    "stride=[]) -> Tensor(a!)",
+    lambda self, source, offset, size, stride: _set_(self, source, offset, size, stride or None),
+)
 
 
 @front("Tensor.resize_")
 @whole_in_graphs
 def resize_(self, *sizes, memory_format=None) -> Tensor:
     """Change the shape in place; the storage grows if it must."""
+    shape = sizes_from("resize_", sizes)
+    if is_heard(self):
+        told = tell(_resize_to, (self, shape, memory_format))
+        if told is not NotImplemented:
+            return told
+    return _resize_(self, shape, memory_format)
+
+
+def _resize_(self, shape: tuple, memory_format) -> Tensor:
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     check_inference_write(self)
-    shape = sizes_from("resize_", sizes)
     if self._keys & TRANSFORMED and shape != self._array.shape:
         raise RuntimeError(
             f"vmap: resize_ to {list(shape)} is not possible: a tensor that is being vmapped over stands for all examples, and has no memory "
@@ -139,8 +175,21 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
     return self
 
 
+_resize_to = declare(
+    "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", _resize_
+)
+
+
 @front("Tensor.resize_as_", "torch.resize_as_")
 def resize_as_(input, the_template, memory_format=None) -> Tensor:
+    if is_heard(input, the_template):
+        told = tell(_resize_like, (input, the_template, memory_format))
+        if told is not NotImplemented:
+            return told
+    return _resize_as_(input, the_template, memory_format)
+
+
+def _resize_as_(input, the_template, memory_format) -> Tensor:
     if input._keys & the_template._keys & SPARSE:
         return public("Tensor", "resize_as_sparse_")(input, the_template)
     if memory_format is not devices.preserve_format:
@@ -148,6 +197,11 @@ def resize_as_(input, the_template, memory_format=None) -> Tensor:
     input.resize_(the_template.shape)
     resize(input, tuple(the_template.shape), like_strides(the_template, None))
     return input
+
+
+_resize_like = declare(
+    "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)", _resize_as_
+)
 
 
 @front("Tensor.resize")
@@ -176,14 +230,22 @@ def storage_type(self):
     return TypedStorage
 
 
-@front("Tensor.is_set_to")
-def is_set_to(self, tensor) -> bool:
+def _is_set_to(self, tensor) -> bool:
     return (
         storage_of(self) is storage_of(tensor)
         and self._offset == tensor._offset
         and self.shape == tensor.shape
         and self.stride() == tensor.stride()
     )
+
+
+_set_to = declare("is_set_to(Tensor self, Tensor tensor) -> bool", _is_set_to)
+
+
+@front("Tensor.is_set_to")
+def is_set_to(self, tensor) -> bool:
+    """Whether two tensors are one view of one memory."""
+    return _set_to.layer((self, tensor))
 
 
 @front("Tensor.share_memory_")
@@ -312,11 +374,18 @@ def module_load(self, other, assign: bool = False) -> Tensor:
     return other.detach() if assign else self.copy_(other).detach()
 
 
+def _record_stream(self, stream) -> None:
+    if not self.is_cuda:
+        raise RuntimeError("Tensor.record_stream(): CPU tensors have no streams")
+
+
+_recorded_on = declare("record_stream(Tensor(a!) self, Stream s) -> ()", _record_stream)
+
+
 @front("Tensor.record_stream")
 def record_stream(self, stream) -> None:
     """Memory of this tensor is in use by a stream: CuPy's pool hands memory out again to the same stream only."""
-    if not self.is_cuda:
-        raise RuntimeError("Tensor.record_stream(): CPU tensors have no streams")
+    return _recorded_on.layer((self, stream))
 
 
 @front("Tensor.reinforce")

@@ -11,7 +11,7 @@ from ...core import modes
 from ...core.modes import ambient
 from ...core.node import Autograd, View, edge_of, requires_grad
 from ...core.storage import storage_of
-from ...core.tensor import Tensor
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, Tensor
 from ..family.base import Family
 from ..system.calls import export_operator
 from ..system.execute import execute
@@ -42,7 +42,8 @@ def reshape_in_place(inplace: Operator, args: tuple) -> Tensor:
     info, recorded = target._view_info, bool(recording) and requires_grad(target)
     unseen = info is None and not recording and not ambient.mode & modes.BELOW_AUTOGRAD and not target.is_leaf
     viewed = target.__dict__.get("view_edge") if unseen else None
-    if not ambient.mode & modes.DISPATCH or call_dispatch(inplace, args) is NotImplemented:
+    told = ambient.mode & modes.DISPATCH or target._keys & (DISPATCH_SUBCLASS | FAKE) == DISPATCH_SUBCLASS
+    if not told or call_dispatch(inplace, args) is NotImplemented:
         result = execute(op, args, target._keys)
         target._memory = storage_of(target)
         target._array, target._offset = result._array, result._offset

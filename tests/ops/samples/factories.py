@@ -40,6 +40,13 @@ EXEMPT: dict[str, str] = {
         "cuts by the numbers of an argument; tested in tests/ops/layout/nested/test_padding.py",
     ),
     "_pin_memory": "needs a device; tested in tests/cuda",
+    **dict.fromkeys(
+        (
+            "set_", "set_.source_Tensor", "set_.source_Storage", "set_.source_Storage_storage_offset", "resize_", "resize_as_",
+            "is_set_to", "record_stream",
+        ),
+        "changes or asks for the memory under a tensor; tested in tests/ops/make/test_memory_operators.py",
+    ),
     "_scaled_mm": "takes 8-bit floats alone; tested in tests/ops/linalg/test_scaled.py",
     "is_pinned": "gives a Python value; tested in tests/cuda",
     "is_nonzero": "gives a Python value; tested in tests/export/test_trace.py",
