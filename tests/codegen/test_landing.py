@@ -9,22 +9,13 @@ from hypothesis import strategies as st
 
 import pullback as torch
 import pullback.nn.functional as F
-from pullback.codegen import Native, program
+from pullback.codegen import Native
 from pullback.runtime.build import NoCompiler, compiler
 
 try:
     compiler()
 except NoCompiler:
     pytest.skip("no C compiler", allow_module_level=True)
-
-
-@pytest.fixture
-def made(monkeypatch) -> list[Native]:
-    """The programs that are built."""
-    found: list[Native] = []
-    build = Native.build
-    monkeypatch.setattr(program.Native, "build", lambda self: (found.append(self), build(self))[1])
-    return found
 
 
 def landed(made: list[Native]) -> int:
