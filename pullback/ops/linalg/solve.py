@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtype as dtypes
+from ...core.geometry import contiguous_strides
 from ...core.modes import TRANSFORM, ambient, is_grad_enabled
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
@@ -268,6 +269,14 @@ def _lstsq_meta(self: Tensor, b: Tensor, rcond: float | None, driver: str | None
     )
 
 
+def _lstsq_strides(shape: tuple, self: Tensor, b: Tensor, *options: object) -> tuple | None:
+    """The solution column by column, each in the room of the longer of itself and the right-hand side, as LAPACK leaves it."""
+    if len(shape) < max(self.ndim, b.ndim) or is_vector(self, b):
+        return None
+    tall = max(self.shape[-2:])
+    return (*contiguous_strides((*shape[:-2], shape[-1], tall))[:-2], 1, tall)
+
+
 def _lstsq_vjp(gs: tuple, self: Tensor, b: Tensor, solution: Tensor) -> tuple:
     from .pseudoinverse import pinv, pinv_vjp
 
@@ -292,6 +301,7 @@ lstsq = operator(
     check=_check_lstsq,
     kernel=_lstsq_kernel,
     meta=_lstsq_meta,
+    strides=_lstsq_strides,
     vjp={("self", "b"): _lstsq_vjp},
     nondifferentiable=(3,),
     cost="compute",

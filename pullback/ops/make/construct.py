@@ -28,6 +28,8 @@ from .factories import convert_option, empty_op, finish, sizes_from
 from .lifting import lift_fresh, lifted
 from .storages import TypedStorage, on_storage
 
+MOST_DIMS = 64  # of an array, in the array library
+
 
 def infer_dtype(data) -> dtype:
     """The dtype that nested Python data asks for."""
@@ -116,6 +118,8 @@ def array_from(data, wanted: dtype | None) -> tuple[np.ndarray, dtype]:
         have = numpy_to_dtype(data.dtype)
         return cast_array(np.array(data), have, wanted or have), wanted or have
     shape = _shape_of(data)
+    if len(shape) > MOST_DIMS:
+        raise ValueError(f"tensors have at most {MOST_DIMS} dimensions here, but the data is nested {len(shape)} deep")
     inferred = infer_dtype(data)
     target = wanted or inferred
     _check_ragged(data, shape)

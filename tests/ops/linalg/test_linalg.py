@@ -84,6 +84,16 @@ def test_least_squares(driver, shape):
         close(result.singular_values, L.svdvals(a), torch.float64)
 
 
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (2, 3, 3), (2, 0, 5, 3)], ids=str)
+def test_least_squares_lie_where_the_right_hand_side_was(shape):
+    """Column by column, in the room of the longer of the two; so does what a graph believes of them."""
+    arguments = torch.ones(shape), torch.ones(*shape[:-1], 2)
+    solution, tall = L.lstsq(*arguments).solution, max(shape[-2:])
+    assert solution.stride()[-2:] == (1, tall)
+    assert solution.stride()[:-2] == torch.empty(*shape[:-2], tall, 2).stride()[:-2]
+    assert L.lstsq(*[x.to("meta") for x in arguments]).solution.stride() == solution.stride()
+
+
 def test_vectors_as_right_hand_sides():
     a = regular(2, 3, 3)
     assert L.solve(a, matrix(2, 3)).shape == (2, 3)

@@ -42,6 +42,16 @@ def test_warnings():
         torch.set_warn_always(False)
 
 
+def test_more_dimensions_than_an_array_has():
+    deep = 1.0
+    for _ in range(70):
+        deep = [deep]
+    with pytest.raises(ValueError, match="at most 64 dimensions here, but the data is nested 70 deep"):
+        torch.tensor(deep)
+    with pytest.raises(ValueError, match="maximum supported dimension .* 64, found 70"):
+        torch.ones(1).expand((1,) * 70)
+
+
 def test_devices_by_strings_that_are_none():
     with pytest.raises(RuntimeError, match="Invalid device string: 'not a device'"):
         torch.device("not a device")
