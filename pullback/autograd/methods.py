@@ -12,7 +12,7 @@ from ..core.layers import extend
 from ..core.modes import ambient
 from ..core.node import SAVED, Node, SavedTensor, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.storage import storage_of
-from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, PLAIN, SPARSE, TRANSFORMED, Tensor, undeletable
+from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, PLAIN, SPARSE, TRANSFORMED, Tensor, innermost, undeletable
 from ..ops.system.inplace import told_mode
 from ..ops.system.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
@@ -336,11 +336,19 @@ def detach_(self) -> Tensor:
         if a is not None:
             apart = self.detach()
             self._autograd, self.wrapped = apart._autograd, apart.wrapped
+            _without_tangents(innermost(apart))
     elif a is None or a.edge is not None:
         self._autograd = None
-    elif a.requires_grad:  # a leaf: graphs that know it still run, and its gradient stays
+    else:  # a leaf: graphs that know it still run, and its gradient stays
         a.requires_grad = False
+        _without_tangents(self)
     return self
+
+
+def _without_tangents(t: Tensor) -> None:
+    """A copy that is detached has the tangents of what it is of; what is detached in place loses them."""
+    if t._autograd is not None and t._autograd.tangents:
+        t._autograd.tangents = None
 
 
 def retains_grad(self: Tensor) -> bool:

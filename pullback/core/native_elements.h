@@ -855,15 +855,15 @@ static void V(celu_default_f)(i64 n, char *const *a) {
     SIMD
     for (i64 i = 0; i < n; i++) {
         const f32 v0 = x0[i];
-        const f32 v1 = f_min(0.0f, v0);
-        const f32 v2 = x1;
-        const f32 v3 = 1.0f / v2;
-        const f32 v4 = v1 * v3;
-        const f32 v5 = f_expm1(v4);
-        const f32 v6 = v2 * 1.0f;
-        const f32 v7 = v5 * v6;
-        const f32 v8 = f_max(0.0f, v0);
-        const f32 v9 = v7 + v8;
+        const i32 v1 = v0 < 0.0f;
+        const f32 v2 = f_min(0.0f, v0);
+        const f32 v3 = x1;
+        const f32 v4 = 1.0f / v3;
+        const f32 v5 = v2 * v4;
+        const f32 v6 = f_expm1(v5);
+        const f32 v7 = v3 * 1.0f;
+        const f32 v8 = v6 * v7;
+        const f32 v9 = v1 ? v8 : v0;
         y0[i] = v9;
     }
 }

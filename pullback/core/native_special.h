@@ -404,9 +404,8 @@ static void V(h_elu_f)(i64 n, char *const *a) {
     const f32 *x = (const f32 *)a[0], alpha = *(const f32 *)a[1], scale = *(const f32 *)a[2], inner = *(const f32 *)a[3], slope = alpha * scale;
     f32 *y = (f32 *)a[4];
     SIMD for (i64 i = 0; i < n; i++) {
-        const f32 v = x[i], below = f_expm1((v > 0.f ? 0.f : v) * inner) * slope; /* zeros keep their sign */
-        const f32 r = v > 0.f ? v * scale : below;
-        y[i] = v != v ? v : r;
+        const f32 v = x[i], below = f_expm1((v > 0.f ? 0.f : v) * inner) * slope;
+        y[i] = v < 0.f ? below : v * scale;
     }
 }
 

@@ -264,10 +264,10 @@ class Tensor(TensorMethods):
         return self.dtype.is_signed
 
     def is_conj(self) -> bool:
-        return bool((self._keys if not self._keys & TRANSFORMED else _innermost(self)._keys) & CONJ)
+        return bool((self._keys if not self._keys & TRANSFORMED else innermost(self)._keys) & CONJ)
 
     def is_neg(self) -> bool:
-        return bool((self._keys if not self._keys & TRANSFORMED else _innermost(self)._keys) & NEG)
+        return bool((self._keys if not self._keys & TRANSFORMED else innermost(self)._keys) & NEG)
 
     def is_inference(self) -> bool:
         return bool(self._keys & INFERENCE_TENSOR)
@@ -395,7 +395,7 @@ def disabled_torch_dispatch(func, types, args=(), kwargs=None):
     return above.run_as_plain(func, args, kwargs or {})
 
 
-def _innermost(t: Tensor) -> Tensor:
+def innermost(t: Tensor) -> Tensor:
     """The value that all levels of transforms around it wrap."""
     while t._keys & TRANSFORMED and "wrapped" in t.__dict__:
         t = t.__dict__["wrapped"].value

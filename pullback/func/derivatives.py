@@ -54,6 +54,8 @@ def _gradients(outputs: list, inputs: list, cotangents: list, levels: list) -> l
     wanted = [edge_of(v) for v, _ in stripped]
     if not roots:
         return [zeros_like(x.detach()) for x in inputs]
+    if None in wanted:  # detached in place after results were made of it
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
     with graph_level(levels):
         got = run_graph(roots, seeds, True, True, wanted)
     return [

@@ -39,7 +39,10 @@ class ReverseLevel:
 
     def __exit__(self, kind, *exc) -> None:
         self.suspend()
-        written = kind is None and any(edge_of(t) != e for t, e in zip(self.tracked, self.edges, strict=True))
+        now = [
+            edge_of(t) for t in self.tracked
+        ]  # none of what was detached in place, on which nothing depends any more
+        written = kind is None and any(n is not None and n != e for n, e in zip(now, self.edges, strict=True))
         self.settle_written()
         if written:  # its gradient would be that of what was written
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")

@@ -36,6 +36,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     @functools.wraps(func)
     def pure(*args, **kwargs):
         given = [strip(t)[0] for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        versions = [t._counter[0] for t in given]
         mode, traced = Functionalization(), bool(ambient.dispatch_modes)
         with CopiedViews() if remove == "mutations_and_views" else nullcontext():
             with mode:
@@ -45,6 +46,8 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
             new = [current_value(mode, t) for t in written]
             recorded = any(requires_grad(t) for t in tree.tree_leaves(result) if isinstance(t, Tensor))
             others = _others(mode, given) if recorded or not traced else []
+        for t, version in zip(given, versions, strict=True):  # all writes of the function are one in the end
+            t._counter[0] = version
         for t, value in zip(written, new, strict=True):
             if mode.written(t):
                 mode.forget(t)

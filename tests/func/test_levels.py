@@ -186,3 +186,33 @@ def test_tangents_of_gradients_outlive_writes_to_views(part):
     assert torch.allclose(tangent, torch.func.hessian(f)(x) @ t) and tangent.abs().sum() > 0
     _, pull = torch.func.vjp(f, x)
     assert torch.equal(pull(torch.ones(()))[0], torch.func.grad(f)(x))
+
+
+def test_what_is_detached_in_place_is_a_constant_in_every_transform():
+    def argument(v):
+        v.detach_()
+        return v * 2
+
+    def product(v):
+        w = v * 3
+        w.detach_()
+        return w * v
+
+    x = torch.arange(1.0, 5.0)
+    for transform in (jacrev, jacfwd, lambda f: lambda v: vmap(jacrev(f))(v[None])[0]):
+        assert not transform(argument)(x.clone()).any()
+        assert torch.equal(transform(product)(x), torch.diag(3 * x))
+    assert torch.equal(grad(lambda v: argument(v).sum())(x.clone()), torch.zeros(4))
+    _, tangent = jvp(product, (x,), (x,))
+    assert torch.equal(tangent, 3 * x * x)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x.clone(), x) * 1
+        assert torch.autograd.forward_ad.unpack_dual(argument(dual)).tangent is None
+
+    def used_before(v):
+        y = v.sin()
+        v.detach_()
+        return (y * v).sum()
+
+    with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+        grad(used_before)(x.clone())

@@ -142,3 +142,15 @@ def test_functions_that_write_tensors_of_inference_mode():
 
     functionalize(g)(x)
     assert x.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_all_writes_of_a_function_are_one(remove):
+    def f(x, y):
+        x.floor_()
+        x[:2].sin_()
+        return x + y
+
+    x, y = torch.ones(4), torch.ones(4)
+    functionalize(f, remove=remove)(x, y)
+    assert (x._version, y._version) == (1, 0)

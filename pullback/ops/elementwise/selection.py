@@ -331,8 +331,15 @@ def _check_mask(self, mask, value) -> None:
         broadcast_shapes(mask._array.shape, self._array.shape)
 
 
+def _check_value(x, value) -> None:
+    """Refuse a number that a tensor holds as any other: one that the elements cannot hold."""
+    if hasattr(value, "dtype") and value.dtype is not x.dtype and value.size == 1 and x.dtype.kind != "b":
+        check_fits(value.item(), dtypes.by_numpy[x.dtype])
+
+
 def _masked_fill(xp, x, mask, value):
-    if x.dtype.kind != "c" and (
+    _check_value(x, value)
+    if x.dtype.kind not in "bc" and (
         isinstance(value, complex) or getattr(value, "dtype", None) and value.dtype.kind == "c"
     ):
         value = value.real
@@ -346,6 +353,7 @@ def _masked_write(self: Tensor, mask: Tensor, value) -> None:
     if not self._keys & META:
         _check_mask(self, mask, value)
         xp, number = library(self.device), value._array if isinstance(value, Tensor) else value
+        _check_value(self._array, number)
         xp.copyto(self._array, xp.asarray(number).astype(self._array.dtype), where=mask._array)
 
 

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from ...core import dtype as dtypes
 from ...core.dtype import by_numpy, dtype
 from ...core.elements import over_rows
 from ...core.geometry import elementwise_strides, wrap_dim
@@ -20,6 +21,7 @@ from ..family.base import composite, operator
 from ..family.pointwise import pointwise
 from ..system.dispatch import dispatch
 from ..system.operator import Spec, exports
+from ..system.scalars import check_fits
 from .activations import HIDDEN
 from .arithmetic import conj
 from .array_kernels import erf, log1pexp, logistic, number
@@ -39,8 +41,7 @@ def second(g, grad_output, slope):
 def _elu(xp, x, alpha, scale, input_scale):
     zero = number(xp, 0, x)
     below = xp.expm1(xp.minimum(zero, x) * number(xp, input_scale, x)) * number(xp, alpha * scale, x)
-    above = xp.maximum(zero, x)  # of equals the second, so that a zero keeps its sign
-    return below + (above if scale == 1 else above * number(xp, scale, x))
+    return xp.where(x < zero, below, x if scale == 1 else x * number(xp, scale, x))
 
 
 def _elu_slope(xp, g, alpha, scale, input_scale, is_result, x):
@@ -74,10 +75,19 @@ elu_backward = pointwise(
     },
 )
 
+
+def _check_elu(self, alpha, scale=1, input_scale=1) -> None:
+    """What PyTorch computes in: single precision at least."""
+    working = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
+    for value in (alpha, scale, input_scale):
+        check_fits(value, working)
+
+
 elu = pointwise(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
     inplace_node="EluBackward1",
     numbers=(),
+    check=_check_elu,
     supports="real_float",
     kernel=_elu,
     plain=KernelCase(),
@@ -91,6 +101,7 @@ elu = pointwise(
 def _check_celu(self, alpha) -> None:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    _check_elu(self, alpha, 1, 1 / alpha)
 
 
 celu = pointwise(

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.dtype import INT, dtype
 from ..eager.kernels import kernel_of, loop_of
 from ..system.operator import Operator
-from ..system.scalars import integer_range
+from ..system.scalars import check_word, integer_range
 
 __all__ = ["call_kernel", "number_array", "operand_mask", "rounded_number", "stays_wide"]
 
@@ -45,7 +45,7 @@ def rounded_number(value, d: dtype) -> float:
 
 
 def number_array(xp, value, working: dtype):
-    """A Python number as a 0-d array of a dtype; integers out of range wrap, as in PyTorch."""
+    """A Python number as a 0-d array of a dtype; integers out of range wrap, as in PyTorch, those of 64 bits."""
     if hasattr(value, "is_symbolic"):
         if getattr(value, "is_ragged", False):
             raise RuntimeError(f"invalid argument: the ragged size {value!r} is no number to compute with")
@@ -53,6 +53,7 @@ def number_array(xp, value, working: dtype):
     if working.category == INT and isinstance(value, int) and not isinstance(value, bool):
         low, high = integer_range(working)
         if not low <= value <= high:
+            check_word(value)
             value = (value - low) % (high - low + 1) + low
     if not working.is_complex and isinstance(value, complex):
         value = value.real

@@ -188,7 +188,7 @@ def _fill_tensor(xp, out, dim, index, value) -> None:
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    kernels.fill(xp, out, dim, index, value)
+    _fill_number(xp, out, dim, index, value if value.dtype is out.dtype else value.item())
 
 
 def _fill_value(g: Tensor, dim: int, index: Tensor) -> Tensor:

@@ -87,9 +87,9 @@ def _fill_write(target: Tensor, value) -> None:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
-        value = value.item()
-
-    if not target._keys & META:
+        if not (target._keys | value._keys) & META:  # as any other tensor is copied: what does not fit wraps
+            assign(target._array, cast_array(value.to(target.device)._array, value.dtype, target.dtype))
+    elif not target._keys & META:
         fill_array(target._array, _as_number(value, target.dtype))
 
 

@@ -9,8 +9,16 @@ from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above, extend
-from ...core.modes import CAPTURE, DISPATCH, ambient, is_grad_enabled, outside_transforms, whole_in_graphs
-from ...core.node import own_autograd
+from ...core.modes import (
+    BELOW_AUTOGRAD,
+    CAPTURE,
+    DISPATCH,
+    ambient,
+    is_grad_enabled,
+    outside_transforms,
+    whole_in_graphs,
+)
+from ...core.node import MissingError, Node, edge_of, next_sequence, own_autograd, requires_grad
 from ...core.promotion import result_type
 from ...core.shared_memory import share
 from ...core.storage import UntypedStorage, check_addressable, check_bounds, span_bytes, storage_of, window
@@ -23,6 +31,7 @@ from ...core.tensor import (
     SPARSE,
     TRANSFORMED,
     Tensor,
+    innermost,
     set_requires_grad,
     stride_of,
     subclass_of,
@@ -34,7 +43,7 @@ from ..family.base import composite
 from ..shape.views import alias as alias_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.inplace import bump, check_inference_write, resize, told_mode
+from ..system.inplace import bump, check_inference_write, check_writable, resize, told_mode
 from ..system.operator import Operator, export, public
 from ..system.overrides import (
     DisableTorchFunctionSubclass,
@@ -48,9 +57,37 @@ from .memory_operators import declare, is_heard, tell
 from .storages import TypedStorage
 
 
+class Forgotten(Node):
+    """The history of a tensor that was given other memory: nobody says what its gradient is a gradient of."""
+
+    def run(self, grads: list) -> tuple:
+        raise MissingError("derivative for set_ is not implemented")
+
+    def saved_state(self, differentiable: bool = False) -> dict:
+        return {}
+
+
+Forgotten.__name__ = "NotImplemented"
+
+
+def _forgetting(self, source) -> Forgotten | None:
+    """The node that a tensor's history becomes when it gets other memory; None where no gradient is wanted. Refuses leaves,
+    views that may not be written, and tangents."""
+    tensors = [t for t in (self, source) if isinstance(t, Tensor)]
+    if any(innermost(t)._autograd is not None and innermost(t)._autograd.tangents for t in tensors):
+        raise NotImplementedError(
+            "Trying to use forward AD with set_ that does not support it because it has not been implemented yet."
+        )
+    if not is_grad_enabled() or ambient.mode & BELOW_AUTOGRAD or not any(map(requires_grad, tensors)):
+        return None
+    check_writable(self)
+    node = Forgotten()
+    node.edges, node.saved, node.sequence = tuple(map(edge_of, tensors)), [], next_sequence()
+    return node
+
+
 def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
-    if self.requires_grad and self.is_leaf and is_grad_enabled():
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    node = _forgetting(self, source)
     check_inference_write(self)
     if (self._keys | (source._keys if isinstance(source, Tensor) else 0)) & TRANSFORMED:
         raise RuntimeError(
@@ -101,6 +138,9 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     bump(self)
     if self._autograd is not None and self._autograd.accumulator is not None and not self._keys & FAKE:
         self._autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more
+    if node is not None:
+        node.outputs = ((self._array.shape, self.dtype, self.device),)
+        above.rebase_history(self, (node, 0))
     return self
 
 

@@ -196,7 +196,7 @@ mse_loss = fused_loss(
 
 
 def _check_beta(beta) -> None:
-    if beta < 0:
+    if not beta >= 0:  # NaN neither
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
 
 

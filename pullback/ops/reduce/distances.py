@@ -113,7 +113,7 @@ def _check_renorm(self, p, dim, maxnorm):
         raise RuntimeError("renorm: non-positive-norm not supported")
     if isinstance(maxnorm, complex):
         raise RuntimeError("renorm: maxnorm must be real-valued")
-    if maxnorm < 0:
+    if not maxnorm >= 0:  # NaN neither
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if self._array.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self._array.ndim} dimensions")

@@ -13,7 +13,7 @@ from ...core.tensor import Tensor
 from ..family.along import along
 from ..family.base import composite
 from ..family.reduction import reduction
-from ..system.concrete import concrete
+from ..system.concrete import concrete, numbers_of
 from ..system.operator import NONDIFFERENTIABLE
 from ..system.overloads import overloaded
 from ..system.scalars import exact_out
@@ -269,7 +269,7 @@ def _read(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
 
 
 def _check_q(name: str, q: Tensor) -> None:
-    if concrete(q) and not ((q._array >= 0) & (q._array <= 1)).all():
+    if concrete(q) and not (((ranks := numbers_of(q)) >= 0) & (ranks <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 

@@ -20,7 +20,7 @@ from ..elementwise.array_kernels import outgrown
 from ..elementwise.complex_numbers import complex_
 from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
-from ..system.concrete import concrete
+from ..system.concrete import concrete, numbers_of
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Spec, export
 from ..system.overloads import overloaded
@@ -332,7 +332,7 @@ def _check_cov_weights(name: str, weights: Tensor, observations: int, integral: 
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{weights.numel()} != {observations}"
         )
-    if concrete(weights) and weights.numel() and weights._array.min() < 0:
+    if concrete(weights) and weights.numel() and numbers_of(weights).min() < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 

@@ -206,7 +206,7 @@ def _as_dtype(self, dtype: dtype_type) -> tuple:
     shape, stride, old = self._array.shape, stride_of(self), self.dtype
     if dtype.numpy is None:
         raise NotImplementedError(f"view: no array library reads memory as {dtype}")
-    if dtype is not old and self._keys & (CONJ | NEG):  # the memory is not what the tensor means
+    if self._keys & (CONJ | NEG):  # the memory is not what the tensor means
         bit = "conjugate view tensors" if self._keys & CONJ else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {bit} when converting to a different dtype.")
     if old.itemsize == dtype.itemsize:

@@ -52,6 +52,12 @@ def _copying(view: Operator):
     return body
 
 
+def _of_what_is_meant(view: Operator):
+    """The copy by a view that reads memory as another dtype, which it refuses where memory is not what the tensor means."""
+    copy = _copying(view)
+    return lambda self, *args: copy(self.resolve_conj().resolve_neg(), *args)
+
+
 def _reshaped(self, size):
     """`view_copy` also takes what no view can give: a copy may change the order of memory."""
     result = self.reshape(size)
@@ -78,12 +84,19 @@ def make_copy(view: Operator, function: bool = True, body=None) -> Operator:
 
 for _view in (
     alias, as_strided, diagonal, expand, permute, reshape_alias, select, slice_, split_even, split_with_sizes, t,
-    transpose, unbind, unfold, unsqueeze, view_as_complex, view_as_real,
+    transpose, unbind, unfold, unsqueeze,
 ):  # fmt: skip
     make_copy(_view)
+for _view in (view_as_complex, view_as_real):
+    make_copy(_view, body=_of_what_is_meant(_view))
 make_copy(detach_op, body=_row_by_row)  # a copy, and like every copy of a view it has a gradient
 
-overloaded("view_copy", make_copy(view_, False, _reshaped), make_copy(view_dtype, False), homes=("torch",))
+overloaded(
+    "view_copy",
+    make_copy(view_, False, _reshaped),
+    make_copy(view_dtype, False, _of_what_is_meant(view_dtype)),
+    homes=("torch",),
+)
 overloaded(
     "squeeze_copy",
     make_copy(squeeze_all, False),

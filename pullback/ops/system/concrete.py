@@ -10,6 +10,7 @@ from __future__ import annotations
 from ...core import modes
 from ...core.modes import ambient, process
 from ...core.tensor import DISPATCH_SUBCLASS, META, SPARSE, TRANSFORMED, Tensor
+from .execute import resolve_bits
 
 _HIDDEN = META | TRANSFORMED | DISPATCH_SUBCLASS | SPARSE
 
@@ -17,6 +18,11 @@ _HIDDEN = META | TRANSFORMED | DISPATCH_SUBCLASS | SPARSE
 def concrete(t: Tensor) -> bool:
     """Whether the numbers of a tensor may be read here and now."""
     return not t._keys & _HIDDEN and not ambient.mode & (modes.TRANSFORM | modes.DISPATCH)
+
+
+def numbers_of(t: Tensor):
+    """The numbers that a concrete tensor means: one that is negated or conjugated when it is read holds others."""
+    return resolve_bits(t)._array
 
 
 def may_have_zeros(t: Tensor) -> bool:

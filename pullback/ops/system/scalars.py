@@ -93,6 +93,14 @@ def check_integers(d: dtype, *values) -> None:
                 check_fits(value, d)
 
 
+def check_word(value: int) -> None:
+    """Refuse an integer of more than 64 bits, signed or not, beside integers: its lower bits are no number of the user's."""
+    if value >= 1 << 64:
+        raise OverflowError("int too big to convert")
+    if value < -(1 << 63):
+        raise OverflowError("can't convert negative int to unsigned")
+
+
 def _overflow(d: dtype) -> RuntimeError:
     return RuntimeError(f"value cannot be converted to type {_FIXED_NAMES.get(d, d.name)} without overflow")
 

@@ -195,3 +195,21 @@ def test_zeros_keep_their_sign_in_place(name):
     for dtype in (torch.float16, torch.float32, torch.float64):
         x = torch.tensor([-0.0, 0.0, -2.0], dtype=dtype)
         assert getattr(F, name)(x).signbit()[:2].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["celu", "elu"])
+def test_what_is_above_zero_does_not_depend_on_the_slope_below(name, dtype):
+    x = torch.tensor([-0.0, 0.0, 0.5, 2.0] * 20, dtype=dtype)
+    for alpha in (math.inf, -math.inf, math.nan, -1.0, 3.0):
+        call = lambda x, a=alpha: getattr(F, name)(x, a)
+        for out in (call(x), torch.compile(call)(x), call(x.requires_grad_())):
+            assert out.equal(x) and out.signbit().equal(x.signbit())
+
+
+def test_slopes_below_zero_are_numbers_of_what_is_computed_in():
+    for call in (lambda: F.celu(torch.ones(2), 1e300), lambda: F.elu(torch.ones(2).half(), 1e300)):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+            call()
+    assert F.elu(torch.tensor([-1.0]).half(), 70000.0).tolist() == [-44256]
+    assert F.elu(torch.tensor([-1.0]).double(), 1e300).isfinite().all()

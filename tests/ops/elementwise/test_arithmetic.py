@@ -190,3 +190,20 @@ def test_out_that_is_an_argument_keeps_its_shape(name) -> None:
     with pytest.raises(RuntimeError, match=r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"):
         getattr(torch, name)(*given, out=x)
     assert x.shape == (3,) and getattr(torch, name)(*given, out=torch.empty(0)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("big", [1 << 64, -(1 << 63) - 1, 10**30])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
+def test_integers_of_more_than_64_bits_are_refused_beside_integers(dtype, big):
+    x = torch.ones(2, dtype=dtype)
+    calls = [lambda: x + big, lambda: big - x.int(), lambda: x * big, lambda: big**x, lambda: x & big, lambda: x == big]
+    calls += [lambda: torch.remainder(big, x), lambda: torch._foreach_add([x], big), lambda: x.long().add_(big)]
+    for call in calls:
+        with pytest.raises(OverflowError, match="int too big to convert|can't convert negative int to unsigned"):
+            call()
+    assert (x.double() + big).tolist() == [1.0 + big] * 2 and (x / big).tolist() == pytest.approx([1 / big] * 2)
+
+
+def test_integers_of_64_bits_wrap():
+    x = torch.ones(2, dtype=torch.int64)
+    assert (x + (1 << 63)).tolist() == [1 - (1 << 63)] * 2 and (x * ((1 << 64) - 1)).tolist() == [-1, -1]

@@ -72,3 +72,26 @@ def test_new_tensors_like_another_lie_as_it_does() -> None:
         meta = t.to("meta")
         for call in (torch.zeros_like, torch.ones_like, torch.clone, lambda t: torch.full_like(t, 1)):
             assert call(t).stride() == call(meta).stride() and call(t).dtype is t.dtype
+
+
+@pytest.mark.parametrize(("value", "wrapped"), [(300.7, 44), (-3.5, 253), (3 + 1j, 3)])
+def test_a_tensor_is_filled_in_as_it_is_copied(value, wrapped):
+    x, value = torch.zeros(2, dtype=torch.uint8), torch.tensor(value)
+    assert x.fill_(value).tolist() == [wrapped] * 2 == torch.zeros_like(x).copy_(value).tolist()
+    z = torch.tensor(1 + 2j).conj()
+    assert torch.zeros(2, dtype=torch.complex64).fill_(z).tolist() == [1 - 2j] * 2
+
+
+@pytest.mark.parametrize("value", [300.7, float("nan"), 1e30])
+def test_a_number_that_a_tensor_holds_must_fit_where_elements_are_chosen(value):
+    x, value, mask = torch.zeros(2, dtype=torch.uint8), torch.tensor(value), torch.tensor([True, False])
+    for call in (
+        lambda: x.masked_fill(mask, value),
+        lambda: x.masked_fill_(mask, value),
+        lambda: x.index_fill(0, torch.tensor([0]), value),
+        lambda: x.index_fill_(0, torch.tensor([0]), value),
+    ):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
+            call()
+    assert x.tolist() == [0, 0]
+    assert x.bool().masked_fill(mask, torch.tensor(2j)).tolist() == [True, False]

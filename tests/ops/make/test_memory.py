@@ -123,3 +123,44 @@ def test_a_tensor_fills_no_memory_that_elements_share():
     assert expanded.fill_(2).tolist() == [2.0] * 3
     with pytest.raises(RuntimeError, match="refers to a single memory location"):
         expanded.fill_(torch.tensor(3.0))
+
+
+def test_a_tensor_with_history_that_gets_other_memory_has_no_gradient_any_more():
+    """What was recorded is of the numbers that it had."""
+    for pair in (
+        lambda z: (z * 2, torch.ones(4)),
+        lambda z: (torch.zeros(4), z),
+        lambda z: (torch.zeros(4), z * 2),
+    ):
+        z = torch.ones(4, requires_grad=True)
+        target, source = pair(z)
+        target.set_(source)
+        assert target.requires_grad and target.grad_fn.name() == "NotImplemented"
+        with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+            target.sum().backward()
+    base = torch.ones(4, requires_grad=True) * 2
+    base[:2].set_(torch.ones(2))
+    assert base.grad_fn.name() == "CopySlices"
+    plain = torch.zeros(4)
+    assert not plain.set_(torch.ones(3).requires_grad_().detach()).requires_grad and plain.shape == (3,)
+    with torch.no_grad():
+        assert plain.set_(torch.ones(2, requires_grad=True)).grad_fn is None
+
+
+def test_leaves_and_their_views_get_no_other_memory():
+    leaf = torch.ones(4, requires_grad=True)
+    for view in (lambda: leaf, lambda: leaf[:2], lambda: leaf.t()):
+        for source in (torch.ones(2), torch.ones(2).untyped_storage(), None):
+            with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place"):
+                view().set_(source)
+    with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
+        (leaf * 2).unbind()[0].set_(torch.ones(2))
+    with torch.no_grad():
+        assert leaf.set_(torch.ones(2)).shape == (2,) and leaf.is_leaf
+
+
+def test_tangents_do_not_get_lost_with_memory():
+    x = torch.ones(4)
+    for f in (lambda v: torch.zeros(4).set_(v) * 2, lambda v: (v * 2).set_(torch.ones(4)) * 2):
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with set_"):
+            torch.func.jvp(f, (x,), (x,))

@@ -246,3 +246,13 @@ def test_the_gradient_of_a_window_on_the_storage_goes_to_its_places(size, stride
     if len({*places.ravel()}) == places.size:
         written = torch.as_strided_scatter(leaf.detach(), g, size, stride, start)
         assert np.array_equal(written.numpy(), expected.reshape(4, 5))
+
+
+def test_memory_is_read_as_another_dtype_where_it_holds_what_the_tensor_means():
+    z, x = torch.tensor([1 + 2j, 3 - 1j]), torch.tensor([1.0, 2.0])
+    for lazy, call in ((z.conj(), lambda t: t.view(torch.float32)), (torch._neg_view(x), lambda t: t.view(t.dtype))):
+        with pytest.raises(RuntimeError, match="torch.Tensor.view is not supported for"):
+            call(lazy)
+    assert torch.view_as_real_copy(z.conj()).tolist() == [[1, -2], [3, 1]]
+    assert torch.view_copy(torch._neg_view(x), torch.int32).tolist() == (-x).view(torch.int32).tolist()
+    assert torch.view_as_complex_copy(torch._neg_view(x)).item() == -1 - 2j
