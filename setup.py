@@ -36,7 +36,7 @@ EXTENSIONS = {
     "blocks": (f"{LOOPS} {ROUNDED}", "arrays moves blocks"),
     "draws": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves fronts normals"),
     "makers": (f"{LOOPS} {ROUNDED}", "arrays moves fronts"),
-    "halves": (LOOPS, "arrays moves narrow"),
+    "halves": (LOOPS, "arrays moves narrow paired"),
     "narrow": (LOOPS, "arrays moves narrow types lanes elements"),
     "layouts": ("-O2", "arrays moves layouts"),
     "views": ("-O2", "arrays moves"),

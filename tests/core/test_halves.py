@@ -162,9 +162,27 @@ def has_pairs() -> bool:
     return "mm.default" in small.table and small.table["mm.default"]((x, x)) is not None
 
 
-SHAPES = ((1, 1, 1), (2, 3, 5), (8, 8, 8), (7, 64, 65), (13, 1, 130), (6, 128, 64), (100, 33, 70), (257, 300, 129))
+SHAPES = (
+    (1, 1, 1),
+    (2, 3, 5),
+    (8, 8, 8),
+    (7, 64, 65),
+    (13, 1, 130),
+    (6, 128, 64),
+    (100, 33, 70),
+    (257, 300, 129),
+    (400, 530, 20),
+)
+
+
+def turned(a: torch.Tensor) -> torch.Tensor:
+    """The same numbers, which run down the columns."""
+    return a.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+
 LAYOUTS = {
-    "rows": lambda a, b: (a, b), "b turned": lambda a, b: (a, b.transpose(-1, -2).contiguous().transpose(-1, -2)),
+    "rows": lambda a, b: (a, b), "b turned": lambda a, b: (a, turned(b)), "a turned": lambda a, b: (turned(a), b),
+    "both turned": lambda a, b: (turned(a), turned(b)),
     "a in a wider one": lambda a, b: (torch.cat([a, a], -1)[..., : a.shape[-1]], b),
     "b in a wider one": lambda a, b: (a, torch.cat([b, b], -1)[..., : b.shape[-1]]),
 }  # fmt: skip
@@ -189,9 +207,49 @@ def test_products(layout: str, batch: int, threads: int):
 
 
 @pytest.mark.skipif(not has_pairs(), reason="the processor does not multiply pairs of bfloat16")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_with_a_bias(layout: str, threads: int):
+    """It is added before the sum is rounded."""
+    torch.manual_seed(0)
+    for m, k, n in SHAPES:
+        a, b = LAYOUTS[layout](torch.randn(m, k).to(torch.bfloat16), torch.randn(k, n).to(torch.bfloat16))
+        bias = torch.randn(n).mul(100).to(torch.bfloat16)
+        found = small.table["addmm.default"]((bias, a, b, 1, 1))
+        exact = a.double() @ b.double() + bias.double()
+        size = a.double().abs() @ b.double().abs() + bias.double().abs()
+        assert ((found.double() - exact).abs() <= exact.abs() * 2**-8 + size * 1e-6).all()
+        assert torch.equal(found, torch.nn.functional.linear(a, b.t(), bias))
+
+
+@pytest.mark.skipif(not has_pairs(), reason="the processor does not multiply pairs of bfloat16")
+def test_products_with_a_bias_that_are_left_to_the_rules():
+    addmm, x, bias = small.table["addmm.default"], torch.ones(4, 4).bfloat16(), torch.ones(4).bfloat16()
+    for args in (
+        (bias, x, x, 2, 1),
+        (bias, x, x, 1, 0.5),
+        (bias[:1], x, x, 1, 1),
+        (x, x, x, 1, 1),
+        (bias.float(), x, x, 1, 1),
+    ):
+        assert addmm(args) is None
+    ones = torch.ones(1, 257).bfloat16()
+    assert addmm((torch.ones(1).bfloat16(), ones, ones.t(), 1, 1)).item() == 258  # 257 alone would be rounded to 256
+    special = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0]).bfloat16()
+    found = addmm((special, x, x, 1, 1))
+    assert found[:, 0].isnan().all() and found[:, 1:].unique().tolist() == [-float("inf"), 4.0, float("inf")]
+
+
+@pytest.mark.skipif(not has_pairs(), reason="the processor does not multiply pairs of bfloat16")
 def test_products_that_are_left_to_the_rules():
     mm, x = small.table["mm.default"], torch.ones(4, 4, dtype=torch.bfloat16)
-    for a, b in ((x.t()[:, ::2], x[:2]), (x, x[:3]), (x.float(), x), (x, x.half()), (x[:0], x), (x[0], x)):
+    for a, b in (
+        (torch.ones(8, 8).bfloat16()[::2, ::2], x),
+        (x, x[:3]),
+        (x.float(), x),
+        (x, x.half()),
+        (x[:0], x),
+        (x[0], x),
+    ):
         assert mm((a, b)) is None
     a = torch.full((4, 4), float("nan"), dtype=torch.bfloat16)
     assert torch.isnan(mm((a, x))).all() and torch.isinf(mm((x, x * float("inf")))).all()
