@@ -112,21 +112,23 @@ def batched_parts(tensor: Tensor, number: int) -> tuple[Tensor, Tensor | None]:
 
 
 def _is_fwd_grad_enabled() -> bool:
-    return not ambient.forward_levels or bool(ambient.mode & modes.FORWARD)
+    return bool(ambient.mode & modes.FORWARD) or not ambient.forward_levels and not ambient.forward_off
 
 
 class _set_fwd_grad_enabled:
     """Whether tangents are carried along; set at once, as a context manager until the block ends."""
 
     def __init__(self, mode: bool) -> None:
-        self.prev = ambient.mode & modes.FORWARD
+        self.prev = ambient.mode & modes.FORWARD, ambient.forward_off
+        ambient.forward_off = not mode
         ambient.switch(modes.FORWARD, mode and ambient.forward_levels)
 
     def __enter__(self) -> None:
         """It is set since it was made."""
 
     def __exit__(self, *exc: object) -> None:
-        ambient.switch(modes.FORWARD, self.prev)
+        switched, ambient.forward_off = self.prev
+        ambient.switch(modes.FORWARD, switched)
 
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -383,12 +383,14 @@ def _run(
 ):
     separate = cls.setup_context is not Function.setup_context
     before = ambient.change(modes.GRAD | modes.FORWARD)
+    switched, ambient.forward_off = ambient.forward_off, True
     try:
         raw = by(cls.forward, args if separate else (ctx, *args), kwargs)
         if separate:
             by(cls.setup_context, (ctx, args, raw), {})
     finally:
         ambient.restore(before)
+        ambient.forward_off = switched
     results = raw if isinstance(raw, tuple) else (raw,)
     outputs = connect(ctx, results, tensors, recording, separate)
     if before & modes.FORWARD and ambient.forward_levels:

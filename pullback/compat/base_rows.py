@@ -149,6 +149,13 @@ ROWS: dict[str, dict[str, str]] = {
     }
     | {
         "_add_batch_dim": "pullback.batching.batched:make_batched",
+        **{
+            f"_{kind}_{way}_nesting": f"pullback.func.nesting:{verb}_{kind}"
+            for kind in ("vmap", "grad", "jvp")
+            for way, verb in (("increment", "open"), ("decrement", "close"))
+        },
+        "get_dynamic_layer_stack_depth": "pullback.func.nesting:depth",
+        "pop_dynamic_layer_stack_and_undo_to_depth": "pullback.func.nesting:close_to",
         "TransformType": "pullback.batching.interpreters:TransformType",
         "_unwrap_for_grad": "pullback.batching.interpreters:unwrap_for_grad",
         "_wrap_for_grad": "pullback.batching.interpreters:wrap_for_grad",

@@ -133,7 +133,9 @@ ROWS: dict[str, dict[str, str]] = {
         },
     },
     "torch._functorch.autograd_function": {
-        name: f"pullback.func.custom:{name}" for name in ("CtxWithSavedTensors", "VmapInfo")
+        "CtxWithSavedTensors": "pullback.func.custom:CtxWithSavedTensors",
+        "VmapInfo": "pullback.func.custom:VmapInfo",
+        "reductify_leaf": "pullback.func.custom:reduced_gradient",
     },
     "torch._functorch.apis": {
         name: f"pullback.func:{name}" for name in ("vmap", "grad", "grad_and_value", "chunk_vmap")

@@ -395,6 +395,7 @@ EXTENSIONS: dict[str, dict[str, str]] = {
             "retains_grad volatile _backward_hooks _view_func _use_count _grad _grad_fn"
         ),
         "capture.fake.mode": "constant fake_device",
+        "joint.functional_tensors": "elem",
         "surface.settings": "is_distributed is_same_size",
     },
     "Node": {"autograd.nodes": "__call__ _input_metadata", "autograd.methods": "register_hook register_prehook"},

@@ -194,6 +194,7 @@ def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel,
                     cls.setup_context(inner, args, out)
                 many = isinstance(out, tuple)
                 pairs = [unwrap(o, here) for o in (out if many else (out,))]
+            ctx.shapes = [_example_shape(v, d) for v, d in zip(values, dims, strict=True)]
             ctx.dims = Batched.out_dims = tuple(d for _, d in pairs)
             if not many:
                 Batched.out_dims = pairs[0][1]
@@ -206,9 +207,9 @@ def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel,
                 given = [_at(g, d, here) for g, d in zip(gs, ctx.dims, strict=True)]
                 result = user(ctx.inner.enter(here), *given)
                 pairs = [unwrap(g, here) for g in (result if isinstance(result, tuple) else (result,))]
-            return tuple(
-                _gradient(g, at, d, size) for (g, at), d in zip(pairs, (*dims, *[None] * len(pairs)), strict=False)
-            )
+            rest = [None] * len(pairs)
+            places = zip(pairs, (*dims, *rest), (*ctx.shapes, *rest), strict=False)
+            return tuple(reduced_gradient(g, at, d, size, shape) for (g, at), d, shape in places)
 
         @staticmethod
         def jvp(ctx, *tangents):
@@ -224,6 +225,15 @@ def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel,
     return Batched
 
 
+def _example_shape(value, dim: int | None) -> tuple | None:
+    """The shape of one example of an argument that is batched."""
+    return (
+        tuple(n for i, n in enumerate(value.shape) if i != dim)
+        if isinstance(value, Tensor) and dim is not None
+        else None
+    )
+
+
 def _placed(t, at: int | None, dim: int | None, size: int):
     """A tensor with its batch dimension where it is wanted; one that has none is repeated."""
     if not isinstance(t, Tensor) or dim is None:
@@ -233,8 +243,27 @@ def _placed(t, at: int | None, dim: int | None, size: int):
     return t.movedim(at, dim) if at != dim else t
 
 
-def _gradient(g, at: int | None, dim: int | None, size: int):
-    """A gradient for an argument: where the argument was not batched, examples add up."""
-    if isinstance(g, Tensor) and dim is None and at is not None:
-        return g.sum(at)
+def reduced_gradient(g, at: int | None, dim: int | None, size: int, shape: tuple | None = None):
+    """A gradient for an argument, whose batch is at `dim`: where the argument was not batched, examples add up. An example of the argument
+    has this `shape`, and the function may have broadcast it."""
+    if not isinstance(g, Tensor):
+        return g
+    if dim is None:
+        return g if at is None else g.sum(at)
+    example = tuple(n for i, n in enumerate(g.shape) if i != at)
+    if shape is not None and example != shape:
+        g = _placed(g, at, 0, size)
+        g, at = _summed_to(g, example, shape), 0
     return _placed(g, at, dim, size)
+
+
+def _summed_to(g: Tensor, example: tuple, shape: tuple) -> Tensor:
+    """Gradients of examples of one shape as those of the shape that was broadcast to it; the batch comes first."""
+    extra = len(example) - len(shape)
+    if extra < 0 or any(s not in (1, n) for s, n in zip(shape, example[extra:], strict=True)):
+        raise RuntimeError(
+            f"a custom function inside vmap gave an invalid gradient: of shape {list(example)} for each example, which is no shape that "
+            f"an argument of shape {list(shape)} is broadcast to"
+        )
+    added = [i + 1 for i, n in enumerate(example) if i < extra or shape[i - extra] != n]
+    return g.sum(added).reshape(g.shape[0], *shape)

@@ -171,7 +171,7 @@ def jvp(func, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux:
         result = above.captured_transform("jvp", func, options, (primals, tangents), {})
         if result is not NotImplemented:
             return result
-    with DualLevel() as level, _transforming():
+    with DualLevel() as level, transforming():
         duals = [dual(p, t, level) for p, t in zip(flat, flat_t, strict=True)]
         out, aux = split_aux(func(*tree_unflatten(duals, spec)), has_aux, _JVP)
         flat_out, out_spec = tree_flatten(out)
@@ -183,7 +183,7 @@ def jvp(func, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux:
 
 
 @contextmanager
-def _transforming():
+def transforming():
     """A transform that is no level of its own: results may be recorded later, so that inference mode is off in it."""
     ambient.function_levels += 1
     inference = ambient.change(modes.INFERENCE) & modes.INFERENCE

@@ -11,10 +11,12 @@ import math
 import threading
 from collections.abc import Callable
 
+from ..autograd.nodes import Error, insert
 from ..capture.trace.graph_trace import mark, marks_of
 from ..core import modes, tree
 from ..core.geometry import Geometry
-from ..core.node import requires_grad
+from ..core.layers import extend
+from ..core.node import Autograd, requires_grad
 from ..core.storage import storage_of
 from ..core.tensor import FAKE, LAYOUTS, META, TRANSFORMED, Tensor, assemble, set_requires_grad
 from ..ops.make.lifting import lift_fresh
@@ -24,6 +26,7 @@ from .functionalize import Functionalization, geometry, same_layout
 from .transform import CopiedViews, current_value, functionalize
 
 FUNCTIONAL = "functional"  # under what a tensor is marked: True
+SOURCE = "functional copy of"  # under what one is marked that was made of another: that, and its version then
 
 
 class Marking(Functionalization):
@@ -150,6 +153,7 @@ def to_functional(t: Tensor) -> Tensor:
     array, offset = (t._array, t._offset) if t._keys & (FAKE | META) else (t._array.copy(order="K"), 0)
     result = assemble(type(t), array, t.dtype, t.device, t._keys, None, [0], None, offset)  # no trace sees a copy
     result.__dict__.update({k: v for k, v in t.__dict__.items() if k in ("fake_mode", "trace_marks")})
+    mark(result, SOURCE, (t, t._version))
     return marked(result)
 
 
@@ -158,12 +162,15 @@ def from_functional(t: Tensor) -> Tensor:
     if not is_functional(t):
         raise AssertionError("the tensor is not functional")
     value = _current(t)
+    source, version = marks_of(t).get(SOURCE, (None, 0))
+    if source is not None and value is t and t._version == 0 and source._version == version:
+        return source  # neither was written
     if not same_layout(value, t):  # memory with gaps has a value without
         whole = call("new_empty_strided.default", value, *geometry(t)[:2])
         with modes.masked(modes.GRAD):
             value = whole.copy_(value)
     result = value.shallow(t._autograd)
-    result.__dict__["trace_marks"] = {k: v for k, v in marks_of(value).items() if k is not FUNCTIONAL}
+    result.__dict__["trace_marks"] = {k: v for k, v in marks_of(value).items() if k not in (FUNCTIONAL, SOURCE)}
     return result
 
 
@@ -179,9 +186,17 @@ def freeze(t: Tensor) -> None:
 
 
 def mirror_autograd(source: Tensor, target: Tensor) -> None:
-    """Let a tensor want a gradient if another does."""
-    if requires_grad(source) and not requires_grad(target):
+    """Let a tensor want a gradient if another does; it is a leaf if that is. Its history is not the other's: backward raises."""
+    if not requires_grad(source) or requires_grad(target):
+        return
+    if source.is_leaf:
         set_requires_grad(target, True)
+    else:
+        node = Error()
+        node.message = (
+            "backward through a tensor that only mirrors what autograd knows of another (_mirror_autograd_meta_to)"
+        )
+        target._autograd = insert(node, (target.shallow(Autograd(True)),))._autograd
 
 
 class FunctionalTensorMode(Marking):
@@ -229,6 +244,18 @@ def dispatch_functionalize(func: Callable, mode: FunctionalTensorMode | None = N
             return tree.tree_map_only(Tensor, lambda t: from_functional(t) if is_functional(t) else t, out)
 
     return run
+
+
+class _Elem:
+    """`x.elem` of a functional tensor: what it wraps, which is itself here. Other tensors have none, and may be given one."""
+
+    def __get__(self, t: Tensor | None, owner: type):
+        if t is None or not is_functional(t):
+            raise AttributeError(f"'{owner.__name__}' object has no attribute 'elem'")
+        return t
+
+
+extend(Tensor, __name__, elem=_Elem())
 
 
 class CppFunctionalizeAPI:

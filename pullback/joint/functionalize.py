@@ -327,7 +327,7 @@ class Functionalization(TorchDispatchMode):
         """An operator that writes some of its arguments besides giving results."""
         return run_functionally(self, op, args)
 
-    def set_memory(self, target: Tensor, source: Tensor) -> None:
+    def set_memory(self, target: Tensor, source: Tensor, op: Operator | None = None) -> None:
         """A tensor takes over another's memory: from now on it is an alias of it."""
         fixed = any(target is t for t in self.fixed)
         if fixed and not any(target is t for t in self.movable):

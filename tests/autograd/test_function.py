@@ -305,3 +305,25 @@ def test_words_for_writes_to_what_a_function_gave():
         RuntimeError, match="Output 0 of SameBackward is a view and its base or another view of its base has been"
     ):
         y.sum().backward()
+
+
+def test_forward_mode_is_off_inside_forward():
+    said = []
+
+    class Asks(Function):
+        @staticmethod
+        def forward(ctx, x):
+            said.append(forward_ad._is_fwd_grad_enabled())
+            with forward_ad.dual_level():
+                said.append(forward_ad._is_fwd_grad_enabled())
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    Asks.apply(torch.ones(2, requires_grad=True))
+    assert said == [False, True] and forward_ad._is_fwd_grad_enabled()
+    with forward_ad._set_fwd_grad_enabled(False):
+        assert not forward_ad._is_fwd_grad_enabled()
+    assert forward_ad._is_fwd_grad_enabled()

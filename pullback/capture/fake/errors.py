@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.tensor import FAKE, Tensor
+from ...nn.parameter import Buffer, Parameter
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import call_form
 
@@ -69,8 +70,16 @@ class FakeTensorDeviceMismatchError(RuntimeError):
         self.func, self.common_device, self.device = func, common_device, device
 
 
-def real_among_fakes(op: Operator, args: tuple) -> AssertionError:
-    """The error for a real tensor that meets fakes, with the call as it would be written."""
+def real_among_fakes(op: Operator, args: tuple) -> AssertionError | TypeError:
+    """The error for a real tensor that meets fakes, with the call as it would be written; for one of a class that fakes do not know,
+    that nobody answers the call."""
+    unknown = {type(t) for t in op.tensors(args) if type(t) not in (Tensor, Parameter, Buffer) and not t._keys & FAKE}
+    if unknown:
+        return TypeError(
+            f"Multiple dispatch failed for 'torch._ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+            "  - mode object FakeTensorMode, which was given no fakes of these tensors\n"
+            + "\n".join(f"  - tensor subclass {cls}" for cls in unknown)
+        )
     positional, keywords = call_form(op, args)
     said = [_written(a) for a in positional] + [f"{k}={_written(v)}" for k, v in keywords.items()]
     return AssertionError(

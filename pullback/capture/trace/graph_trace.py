@@ -19,16 +19,18 @@ from bisect import bisect
 from typing import Any
 
 from ...core import modes
+from ...core.device import contiguous_format
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, next_sequence, requires_grad
 from ...core.size import Size
 from ...core.source import GENERATED
 from ...core.symbolic import sym_not
-from ...core.tensor import FAKE, LAYOUTS, Tensor, stride_of
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, LAYOUTS, Tensor, stride_of
 from ...graph import Graph, Node, traceback
 from ...graph.lines import stack_behind
 from ...graph.metadata import facts_without_data
 from ...graph.node import has_side_effect
+from ...ops.make.factories import format_of
 from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator, find
@@ -309,7 +311,7 @@ class GraphTrace(TorchDispatchMode):
 
     def handle(self, op: Operator, args: tuple):
         """Run an operator below this mode and record it."""
-        taken = taken_by_wrappers(self, op, args)
+        taken = NotImplemented if self._knows_whole(op, args) else taken_by_wrappers(self, op, args)
         if taken is not NotImplemented:
             return taken
         decomposed = self.decompositions.get(op)
@@ -322,6 +324,11 @@ class GraphTrace(TorchDispatchMode):
         if op in SPECIAL:
             return SPECIAL[op](self, op, args)
         return self.record(op, args)
+
+    def _knows_whole(self, op: Operator, args: tuple) -> bool:
+        """Whether each tensor of a subclass is a value of the graph, and not made of tensors that may be."""
+        wrapped = [t for t in op.tensors(args) if t._keys & DISPATCH_SUBCLASS]
+        return bool(wrapped) and all(self in marks_of(t) and not is_wrapper(t) for t in wrapped)
 
     def composite(self, op: Operator, args: tuple):
         """A composite operator: by the table, or whole, or (NotImplemented) by its body."""
@@ -402,9 +409,9 @@ class GraphTrace(TorchDispatchMode):
                 "tracing_mode='symbolic' in your make_fx call."
             )
 
-    def set_memory(self, target: Tensor, source: Tensor) -> None:
-        """A tensor takes over another's memory, when the graph runs too."""
-        node = self.create_node(take_memory, (self.node_of(target), self.node_of(source)), {}, "set_")
+    def set_memory(self, target: Tensor, source: Tensor, op: Operator | None = None) -> None:
+        """A tensor takes over another's memory, when the graph runs too: by an operator, or (None) by an assignment to `.data`."""
+        node = self.create_node(op or take_memory, (self.node_of(target), self.node_of(source)), {}, "set_")
         self.annotate(node, source)
         mark(target, self, node)
 
@@ -412,9 +419,19 @@ class GraphTrace(TorchDispatchMode):
         raise NotImplementedError(NO_STORAGE)
 
     def resize(self, target: Tensor, shape: tuple, stride: tuple) -> None:
-        raise NotImplementedError(
-            "Can't call metadata mutating ops where a graph is traced: resize_() of a tensor is traced under functionalization only"
+        """A tensor gets another shape, when the graph runs too."""
+        memory_format = format_of(shape, stride)
+        if memory_format is None:
+            raise NotImplementedError(
+                f"Can't call metadata mutating ops where a graph is traced: resize_as_() to the strides {stride}, which no memory format has, "
+                "is traced under functionalization only"
+            )
+        said = {} if memory_format is contiguous_format else {"memory_format": memory_format}
+        node = self.create_node(
+            find("resize_.default"), (self.node_of(target), [self.argument(s) for s in shape]), said, "resize_"
         )
+        self.annotate(node, self.snapshots.make(shape, stride, target.dtype, target.device))
+        mark(target, self, node)
 
     def __hash__(self) -> int:
         return id(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
-from ...core.geometry import channels_last_strides, is_dense, strides_for_order
+from ...core.geometry import channels_last_strides, contiguous_strides, is_dense, strides_for_order
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.promotion import scalar_dtype
@@ -127,6 +127,16 @@ def format_strides(size, memory_format):
         if len(size) != rank:
             raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
         return channels_last_strides(size)
+    return None
+
+
+def format_of(size, stride: tuple):
+    """The memory format that lays a size out by these strides; None where none does."""
+    if stride == contiguous_strides(size):
+        return devices.contiguous_format
+    for rank, known in ((4, devices.channels_last), (5, devices.channels_last_3d)):
+        if len(size) == rank and stride == channels_last_strides(size):
+            return known
     return None
 
 

@@ -51,6 +51,7 @@ from ..system.overrides import (
     has_torch_function_unary,
     keeps_type,
 )
+from ..system.scalars import c_name
 from .factories import format_strides, sizes_from
 from .like import like_strides
 from .memory_operators import declare, is_heard, tell
@@ -110,9 +111,9 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
             )
         if source.dtype is not self.dtype:
             raise RuntimeError(
-                f"Could not set tensor of type {source.dtype.alias} to a tensor of type {self.dtype.alias}"
+                f"Could not set tensor of type {c_name(source.dtype)} to a tensor of type {c_name(self.dtype)}"
             )
-        told_mode("set_memory", self, source)
+        told_mode("set_memory", self, source, _set_tensor)
         self._array, self._memory, self._offset = source._array, storage_of(source), source._offset
     else:
         if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
@@ -150,6 +151,8 @@ _set_in_graphs = whole_in_graphs(_set_)
 @front("Tensor.set_")
 def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     """Make this tensor read another tensor's or storage's memory."""
+    if isinstance(source, Tensor) and (size is not None or storage_offset):
+        source = _storage_of_part(self, source, size)
     if ambient.mode & CAPTURE and source is not None and not isinstance(source, Tensor):
         ambient.captures[-1].refuse("it gives a tensor the memory of a storage")
     if is_heard(self, source):
@@ -157,6 +160,17 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
         if told is not NotImplemented:
             return told
     return _set_in_graphs(self, source, storage_offset, size, stride)
+
+
+def _storage_of_part(self, source: Tensor, size) -> UntypedStorage:
+    """The storage of a tensor of which another is to have a part."""
+    if size is None:
+        raise TypeError("set_(): a tensor and an offset need a size, too: set_(source, storage_offset, size, stride)")
+    if source.dtype is not self.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {c_name(source.dtype)} to a tensor of type {c_name(self.dtype)}"
+        )
+    return source.untyped_storage()
 
 
 def _set_call(self, source, storage_offset, size, stride) -> tuple[Operator, tuple]:
@@ -175,6 +189,11 @@ def _set_call(self, source, storage_offset, size, stride) -> tuple[Operator, tup
 _set_default = declare("set_(Tensor(a!) self) -> Tensor(a!)", _set_)
 _set_tensor = declare("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", _set_)
 _set_whole_storage = declare("set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", _set_)
+declare(
+    "set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, SymInt storage_offset, SymInt[] size, SymInt[] "
+    "stride=[]) -> Tensor(a!)",
+    lambda self, source, offset, size, stride: set_(self, source, offset, size, stride or None),
+)
 _set_storage = declare(
     "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] "
     "stride=[]) -> Tensor(a!)",

@@ -250,6 +250,16 @@ def test_symbols_are_named_after_the_place_of_their_input():
     assert [str(s) for s in shapes[0]] == ["s75", "s96"]
 
 
-def test_what_changes_shapes_in_place_says_why_it_is_not_traced():
+def test_what_changes_shapes_and_memory_is_in_the_graph():
+    grow = make_fx(lambda x, y: x.resize_(y.size(0)), tracing_mode="symbolic")(torch.empty(0), torch.empty(2))
+    assert "torch.ops.aten.resize_.default(x_1, [sym_size_int])" in grow.code
+    x = torch.empty(0)
+    assert grow(x, torch.empty(5)) is x and x.shape == (5,)
+    images = make_fx(lambda x: x.resize_(1, 2, 3, 3, memory_format=torch.channels_last).mul(2))(torch.zeros(18))
+    assert images(torch.ones(18)).is_contiguous(memory_format=torch.channels_last)
+    take = make_fx(lambda x, y: x.set_(y) + 1)(torch.empty(0), torch.ones(2))
+    assert "torch.ops.aten.set_.source_Tensor(x_1, y_1)" in take.code
+    x, y = torch.empty(0), torch.ones(3)
+    assert take(x, y).tolist() == [2, 2, 2] and x.data_ptr() == y.data_ptr()
     with pytest.raises(NotImplementedError, match="Can't call metadata mutating ops"):
-        make_fx(lambda x: x.resize_(3))(torch.empty(0))
+        make_fx(lambda x, y: x.resize_as_(y, memory_format=torch.preserve_format))(torch.empty(0), torch.ones(2, 3).t())

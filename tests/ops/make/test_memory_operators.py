@@ -99,3 +99,16 @@ def test_a_library_may_stand_in_and_go_again():
         assert x.set_(torch.zeros(3)) is x and x.tolist() == [2, 2]
     assert x.set_(torch.zeros(3)) is x and x.tolist() == [0, 0, 0]
     assert torch.ops.aten.set_.source_Tensor(x, torch.ones(1)).tolist() == [1]
+
+
+def test_a_tensor_is_set_to_a_part_of_another():
+    x = torch.ones(3)
+    assert x.set_(torch.arange(4.0), 1, (2,), (2,)).tolist() == [1, 3]
+    with Noting() as mode:
+        assert x.set_(torch.arange(4.0), 1, (2,)).tolist() == [1, 2]
+    assert mode.seen[-1] == "aten.set_.source_Storage_storage_offset"
+    assert torch.ops.aten.set_.source_Tensor_storage_offset(x, torch.arange(4.0), 2, [1]).tolist() == [2]
+    with pytest.raises(TypeError, match="need a size"):
+        x.set_(torch.arange(4.0), 1)
+    with pytest.raises(RuntimeError, match="Could not set tensor of type long int to a tensor of type float"):
+        x.set_(torch.arange(3), 0, (2,))

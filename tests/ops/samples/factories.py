@@ -42,7 +42,7 @@ EXEMPT: dict[str, str] = {
     "_pin_memory": "needs a device; tested in tests/cuda",
     **dict.fromkeys(
         (
-            "set_", "set_.source_Tensor", "set_.source_Storage", "set_.source_Storage_storage_offset", "resize_", "resize_as_",
+            "set_", "set_.source_Tensor", "set_.source_Storage", "set_.source_Storage_storage_offset", "set_.source_Tensor_storage_offset", "resize_", "resize_as_",
             "is_set_to", "record_stream",
         ),
         "changes or asks for the memory under a tensor; tested in tests/ops/make/test_memory_operators.py",
