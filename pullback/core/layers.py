@@ -188,7 +188,7 @@ class Seams:
         promise="an in-place write, and the same write to the tangent",
     )
     rebase_history: Callable[[Tensor, tuple], None] = seam(
-        _without("autograd"), asked_by="ops.system.inplace ops.layout.nested.operators", set_by="autograd.views",
+        _without("autograd"), asked_by="ops.system.inplace ops.layout.nested.operators ops.make.memory", set_by="autograd.views",
         promise="`edge` is the history of a tensor that was written, and through `CopySlices` of its base",
     )
     check_view: Callable[[Tensor], None] = seam(
