@@ -19,6 +19,7 @@ from typing import Any
 
 from ..capture.front.config import native as settings
 from ..core import dtype as dtypes
+from ..core.dtype import dtype
 from ..core.geometry import contiguous_strides
 from ..core.modes import process
 from ..core.tensor import Tensor, stride_of
@@ -30,9 +31,9 @@ from ..ops.lowering import NotLowerable, takes_complex
 from ..ops.lowering.builder import Builder
 from ..ops.lowering.elements import ELEMENTS, Element, Number, Unlowerable, number
 from ..ops.lowering.expressions import Expr, cast
-from ..ops.lowering.loops import Convolved, Value, span
+from ..ops.lowering.loops import Convolved, Product, Value, span
 from ..ops.system.operator import Operator
-from ..runtime import network
+from ..runtime import network, paired
 from .exact import differs
 
 SUPPORTED = frozenset(
@@ -49,6 +50,9 @@ class Lowering(Builder):
     """The loops of one graph, as they are written down node by node."""
 
     supported = SUPPORTED
+    operands: dtype | None = (
+        None  # the dtype in which a product reads both of its operands, where that is not the wide one
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,6 +73,32 @@ class Lowering(Builder):
     def _has_complex(self, node: Node) -> bool:
         values = [v for n in (node, *node.all_input_nodes) for v in _tensors(n.meta.get("val"))]
         return any(t.dtype.is_complex for t in values)
+
+    def product(self, x: Value, y: Value, result: Tensor | None = None) -> Value:
+        self.operands = self.operands_of(x, y)
+        return super().product(x, y, result)
+
+    def for_blas(self, v: Value, d: dtype) -> Value:
+        return super().for_blas(v, self.operands or d)
+
+    def rounds_products(self, d: dtype) -> bool:
+        return d in (self.operands, self.wide(d))
+
+    def operands_of(self, x: Value, y: Value) -> dtype | None:
+        """bfloat16 where the processor multiplies it as it is; None for the wide dtype."""
+        return x.dtype if x.dtype is y.dtype is dtypes.bfloat16 and not self.exact and paired.address() else None
+
+    def biased_product(self, x: Value, y: Value, bias: Value) -> Value | None:
+        """Of two matrices of bfloat16, and a row that lies in one."""
+        (m, k), n = x.shape, y.shape[-1]
+        self.operands = self.operands_of(x, y)
+        if self.operands is None or not bias.dtype is self.spec().dtype is x.dtype or not min(m, k, n):
+            return None
+        if bias.shape[-1] != n or bias.numel != n or n > 1 and bias.strides[-1] != 1:
+            return None
+        out = self.blank((m, n), x.dtype)
+        self.emit(Product(out, self.for_blas(x, x.dtype), self.for_blas(y, x.dtype), bias))
+        return out
 
     def convolved(
         self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple, bias: Value | None = None

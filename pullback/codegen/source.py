@@ -14,7 +14,7 @@ from ..core import dtype as dtypes
 from ..core.events import listeners
 from ..core.modes import process
 from ..ops.lowering.loops import Awaited, Buffer, Call, Convolved, Product, Routine, Sort, Started, Value
-from ..runtime import products
+from ..runtime import paired, products
 from .describe import describe
 from .entry import Step, entry
 from .fuse import Kernel, group, inline
@@ -191,18 +191,29 @@ def _in_one() -> bool:
     return strict() and not (process.deterministic and products.available)
 
 
+def _batch(p: Product) -> list[tuple[int, int, int, int]]:
+    """Dimensions of a batch of products: a size, and the steps of both operands and of the result."""
+    steps = zip(p.target.shape[:-2], p.a.strides[:-2], p.b.strides[:-2], p.target.strides[:-2], strict=True)
+    return [row for row in steps if row[0] > 1]
+
+
+def _paired(p: Product) -> Step:
+    (ta, lda), (tb, ldb), (_, row) = (matrix_of(v) for v in (p.a, p.b, p.target))
+    sizes = p.a.shape[-2], p.b.shape[-1], p.a.shape[-1]
+    operands = (1, lda) if ta else (lda, 1), (1, ldb) if tb else (ldb, 1)
+    numbers = paired.described(sizes, *operands, row, p.target.dtype is dtypes.float32, _batch(p))
+    places = [_at(v) for v in (p.a, p.b, p.target if p.bias is None else p.bias, p.target)]
+    return Step("paired_task", 1, 0, [*places, (None, 0)], numbers)
+
+
 def _product(p: Product) -> Step:
+    if p.a.dtype is dtypes.bfloat16:
+        return _paired(p)
     letter = "s" if p.target.dtype is dtypes.float32 else "d"
     (ta, lda), (tb, ldb), (tc, ldc) = (matrix_of(v) for v in (p.a, p.b, p.target))
     m, k = p.a.shape[-2:]
     n = p.b.shape[-1]
-    batch = [
-        (size, x, y, z)
-        for size, x, y, z in zip(
-            p.target.shape[:-2], p.a.strides[:-2], p.b.strides[:-2], p.target.strides[:-2], strict=True
-        )
-        if size > 1
-    ]
+    batch = _batch(p)
     by_columns = n > m or n >= ENOUGH_COLUMNS
     side, across = (n, m) if by_columns else (m, n)
     block = side if _in_one() else min(BLOCK_OF_PRODUCT, side)

@@ -10,12 +10,30 @@
 
 enum { WIDTH = 64, HEIGHT = 6, DEPTH = 128, ROWS = 384 }; /* HEIGHT x WIDTH sums stay in registers, ROWS x WIDTH in the second cache */
 
-/* Matrices by steps in elements: `a` runs along its rows, `b` along its rows (across_b is 1) or its columns (down_b is 1). */
+/* Matrices by steps in elements: each of both operands runs along its rows or its columns, one of its steps is 1. `wide`: a result is not rounded.
+ * `dims` dimensions of a batch, each a size and the steps of a, b and the result. */
 typedef struct {
+    i64 m, n, k, row_a, along_a, down_b, across_b, row_c, wide, dims;
+    i64 batch[][4];
+} Shape;
+
+typedef struct {
+    const Shape *s;
     const u16 *a, *b, *bias;
-    u16 *c, *turned;
-    i64 m, n, k, row_a, along_a, down_b, across_b, of_a, of_b; /* of_: from one matrix to the next */
+    void *c;
+    u16 *turned;
+    int failed;
 } Product;
+
+/* Where matrix `which` of a batch begins. */
+static inline void place_of(const Product *p, i64 which, i64 *x, i64 *y, i64 *z) {
+    *x = *y = *z = 0;
+    for (i64 d = p->s->dims - 1; d >= 0; d--) {
+        const i64 i = which % p->s->batch[d][0];
+        which /= p->s->batch[d][0];
+        *x += i * p->s->batch[d][1], *y += i * p->s->batch[d][2], *z += i * p->s->batch[d][3];
+    }
+}
 
 /* The first `n` of 32 places. */
 PAIRED static inline __mmask32 first_of(i64 n) { return n >= 32 ? ~(__mmask32)0 : n <= 0 ? 0 : ((__mmask32)1 << n) - 1; }
@@ -47,35 +65,37 @@ PAIRED static inline __m512i pairs_at(const u16 *x, i64 step, i64 left, __mmask1
 
 /* DEPTH pairs of rows of `b` from row `from` on, and WIDTH columns of them. */
 PAIRED static void pack(const Product *p, const u16 *b, i64 from, i64 columns, u32 *into) {
-    const i64 left = p->k - from;
-    if (p->across_b == 1)
+    const i64 left = p->s->k - from;
+    if (p->s->across_b == 1)
         for (i64 q = 0; q < DEPTH && 2 * q < left; q++, into += WIDTH)
             for (int j = 0; j < WIDTH; j += 16)
-                _mm512_store_si512(into + j, pairs_at(b + (from + 2 * q) * p->down_b + j, p->down_b, left - 2 * q, (__mmask16)first_of(columns - j)));
+                _mm512_store_si512(into + j, pairs_at(b + (from + 2 * q) * p->s->down_b + j, p->s->down_b, left - 2 * q, (__mmask16)first_of(columns - j)));
     else
         for (i64 q = 0; q < DEPTH && 2 * q < left; q += 16)
             for (int j = 0; j < WIDTH; j += 16) {
                 __m512i v[16];
                 for (int r = 0; r < 16; r++)
-                    v[r] = j + r < columns ? _mm512_maskz_loadu_epi16(first_of(left - 2 * q), b + (j + r) * p->across_b + from + 2 * q) : _mm512_setzero_si512();
+                    v[r] = j + r < columns ? _mm512_maskz_loadu_epi16(first_of(left - 2 * q), b + (j + r) * p->s->across_b + from + 2 * q) : _mm512_setzero_si512();
                 turn(v);
                 for (int r = 0; r < 16; r++) _mm512_store_si512(into + (q + r) * WIDTH + j, v[r]);
             }
 }
 
-static inline i64 turned_row(const Product *p) { return (p->k + 31) / 32 * 32; }
+static inline i64 turned_row(const Product *p) { return (p->s->k + 31) / 32 * 32; }
 
 /* Blocks of 16 rows of all left matrices, row after row, from matrices that run down their columns. */
 PAIRED static void turn_part(long first, long last, void *const *arguments) {
     const Product *p = arguments[0];
-    const i64 blocks = (p->m + 15) / 16, row = turned_row(p);
+    const i64 blocks = (p->s->m + 15) / 16, row = turned_row(p);
     for (i64 t = first; t < last; t++) {
-        const i64 which = t / blocks, i = t % blocks * 16, rows = p->m - i < 16 ? p->m - i : 16;
-        const u16 *a = p->a + which * p->of_a + i;
-        u16 *into = p->turned + (which * p->m + i) * row;
-        for (i64 q = 0; q < p->k; q += 32, into += 32) {
+        const i64 which = t / blocks, i = t % blocks * 16, rows = p->s->m - i < 16 ? p->s->m - i : 16;
+        i64 x, y, z;
+        place_of(p, which, &x, &y, &z);
+        const u16 *a = p->a + x + i;
+        u16 *into = p->turned + (which * p->s->m + i) * row;
+        for (i64 q = 0; q < p->s->k; q += 32, into += 32) {
             __m512i v[16];
-            for (int c = 0; c < 16; c++) v[c] = pairs_at(a + (q + 2 * c) * p->along_a, p->along_a, p->k - q - 2 * c, (__mmask16)first_of(rows));
+            for (int c = 0; c < 16; c++) v[c] = pairs_at(a + (q + 2 * c) * p->s->along_a, p->s->along_a, p->s->k - q - 2 * c, (__mmask16)first_of(rows));
             turn(v);
             for (i64 r = 0; r < rows; r++) _mm512_store_si512(into + r * row, v[r]);
         }
@@ -126,47 +146,84 @@ PAIRED static void tile_of(i64 rows, i64 columns, const u16 *a, i64 step, const 
         TILES(4)
 }
 
-/* A row of sums, with the bias where there is one, rounded as `narrowed` does. */
-PAIRED static void rounded(const float *x, const u16 *bias, u16 *y, i64 n) {
+PAIRED static inline __m512 widened_row(const u16 *x, __mmask16 there) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, x)), 16));
+}
+
+/* Rounded as `narrowed` does. */
+PAIRED static inline __m256i rounded(__m512 v) {
+    const __m512i bits = _mm512_castps_si512(v), upper = _mm512_srli_epi32(bits, 16), even = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    const __m512i near = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff))), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(near, nan, upper, _mm512_set1_epi32(0x40)));
+}
+
+/* A row of sums, with the bias where there is one, to element `at` of the result. */
+PAIRED static void put(const Product *p, const float *x, const u16 *bias, i64 at, i64 n) {
     for (i64 j = 0; j < n; j += 16) {
         const __mmask16 there = (__mmask16)first_of(n - j);
         __m512 v = _mm512_load_ps(x + j);
-        if (bias) v = _mm512_add_ps(v, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, bias + j)), 16)));
-        const __m512i bits = _mm512_castps_si512(v), upper = _mm512_srli_epi32(bits, 16);
-        const __m512i even = _mm512_and_si512(upper, _mm512_set1_epi32(1));
-        const __m512i near = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff))), 16);
-        const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-        const __m512i found = _mm512_mask_or_epi32(near, nan, upper, _mm512_set1_epi32(0x40));
-        _mm256_mask_storeu_epi16(y + j, there, _mm512_cvtepi32_epi16(found));
+        if (bias) v = _mm512_add_ps(v, widened_row(bias + j, there));
+        if (p->s->wide)
+            _mm512_mask_storeu_ps((float *)p->c + at + j, there, v);
+        else
+            _mm256_mask_storeu_epi16((u16 *)p->c + at + j, there, rounded(v));
     }
 }
 
-static inline i64 panels_of(const Product *p) { return (p->n + WIDTH - 1) / WIDTH; }
-static inline i64 stripes_of(const Product *p) { return (p->m + ROWS - 1) / ROWS; }
+static inline i64 panels_of(const Product *p) { return (p->s->n + WIDTH - 1) / WIDTH; }
+static inline i64 stripes_of(const Product *p) { return (p->s->m + ROWS - 1) / ROWS; }
 
 /* Parts of results, WIDTH columns by ROWS rows of one each. */
 PAIRED static void product_part(long first, long last, void *const *arguments) {
-    const Product *p = arguments[0];
-    const i64 panels = panels_of(p), stripes = stripes_of(p), step = p->turned ? turned_row(p) : p->row_a;
-    const i64 tall = ((p->m < ROWS ? p->m : ROWS) + HEIGHT - 1) / HEIGHT * HEIGHT;
+    Product *p = arguments[0];
+    const i64 panels = panels_of(p), stripes = stripes_of(p), step = p->turned ? turned_row(p) : p->s->row_a;
+    const i64 tall = ((p->s->m < ROWS ? p->s->m : ROWS) + HEIGHT - 1) / HEIGHT * HEIGHT;
     u32 *packed = aligned_alloc(64, (size_t)(DEPTH + tall) * WIDTH * sizeof(u32));
     if (!packed) {
-        *(int *)arguments[1] = 1;
+        p->failed = 1;
         return;
     }
     float *sums = (float *)(packed + DEPTH * WIDTH);
     for (i64 t = first; t < last; t++) {
         const i64 which = t / (panels * stripes), top = t % stripes * ROWS, left = t / stripes % panels * WIDTH;
-        const i64 columns = p->n - left < WIDTH ? p->n - left : WIDTH, rows = p->m - top < ROWS ? p->m - top : ROWS;
-        const u16 *a = p->turned ? p->turned + (which * p->m + top) * step : p->a + which * p->of_a + top * step;
-        for (i64 from = 0; from < p->k; from += 2 * DEPTH) {
-            const i64 deep = p->k - from < 2 * DEPTH ? p->k - from : 2 * DEPTH;
-            pack(p, p->b + which * p->of_b + left * p->across_b, from, columns, packed);
+        const i64 columns = p->s->n - left < WIDTH ? p->s->n - left : WIDTH, rows = p->s->m - top < ROWS ? p->s->m - top : ROWS;
+        i64 x, y, z;
+        place_of(p, which, &x, &y, &z);
+        const u16 *a = p->turned ? p->turned + (which * p->s->m + top) * step : p->a + x + top * step;
+        for (i64 from = 0; from < p->s->k; from += 2 * DEPTH) {
+            const i64 deep = p->s->k - from < 2 * DEPTH ? p->s->k - from : 2 * DEPTH;
+            pack(p, p->b + y + left * p->s->across_b, from, columns, packed);
             for (i64 i = 0; i < rows; i += HEIGHT)
                 tile_of(rows - i < HEIGHT ? rows - i : HEIGHT, columns, a + i * step + from, step, packed, deep, sums + i * WIDTH, !from);
         }
         for (i64 i = 0; i < rows; i++)
-            rounded(sums + i * WIDTH, p->bias ? p->bias + left : NULL, p->c + (which * p->m + top + i) * p->n + left, columns);
+            put(p, sums + i * WIDTH, p->bias ? p->bias + left : NULL, z + (top + i) * p->s->row_c + left, columns);
     }
     free(packed);
+}
+
+static void share_product(Body body, i64 n, i64 work, void *const *arguments, i64 threads) {
+    if (parallel && threads > 1 && work >= LARGE && n > 1)
+        parallel(body, 0, (long)n, (long)(LARGE / 4 * n / work + 1), arguments, (long)threads);
+    else
+        body(0, (long)n, arguments);
+}
+
+/* What a product is in work of other kinds, for the decision whether threads share it. */
+static inline i64 work_of(const Shape *s, i64 many) { return many * s->n * (s->m < ROWS ? s->m : ROWS) * (s->k / 64 + 1); }
+
+/* c = a @ b, plus a row; 1 where there is no memory. No Python in here. */
+static i64 multiply_pairs(const Shape *s, const void *a, const void *b, const void *bias, void *c, i64 threads) {
+    Product p = {.s = s, .a = a, .b = b, .bias = bias, .c = c};
+    void *const arguments[] = {&p};
+    i64 many = 1;
+    for (i64 d = 0; d < s->dims; d++) many *= s->batch[d][0];
+    if (s->along_a != 1) {
+        if (!(p.turned = aligned_alloc(64, (size_t)(many * s->m * turned_row(&p)) * sizeof(u16)))) return 1;
+        share_product(turn_part, many * ((s->m + 15) / 16), many * s->m * s->k / 8, arguments, threads);
+    }
+    share_product(product_part, many * panels_of(&p) * stripes_of(&p), work_of(s, many), arguments, threads);
+    free(p.turned);
+    return p.failed;
 }

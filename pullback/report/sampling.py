@@ -27,7 +27,7 @@ COMMAND = os.path.join(sysconfig.get_path("scripts"), "pullback")
 STARTING = ("<frozen runpy>", "<frozen importlib", os.path.join(os.path.dirname(os.__file__), "runpy.py"), COMMAND)
 LIBRARIES = (os.path.dirname(os.__file__) + os.sep, "<")  # the standard library, and code that no file has
 INSTALLED = f"{os.sep}site-packages{os.sep}"
-ENGINE = (f"autograd{os.sep}engine", f"backward{os.sep}")
+ENGINE = (*[f"autograd{os.sep}{part}" for part in ("engine", "hook_calls", "accumulation")], f"backward{os.sep}")
 INTERVAL = 0.002
 KINDS = ("operators", "operators in backward", "engine", "native code", "optimizer", "data loading", "compiling", "Python")  # fmt: skip
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import blas, network, threads
+from . import blas, network, paired, threads
 
 
 @functools.cache
@@ -50,8 +50,9 @@ class Library:
         self.handle = ctypes.CDLL(str(path))
         found = blas.find()
         setup = self.handle.setup
-        setup.argtypes, setup.restype = [ctypes.c_void_p] * 3 + [ctypes.c_int] + [ctypes.c_void_p] * 3, None
-        setup(threads.parallel(), found.single, found.double, found.wide, found.count, found.use, network.address())
+        setup.argtypes, setup.restype = [ctypes.c_void_p] * 3 + [ctypes.c_int] + [ctypes.c_void_p] * 4, None
+        own = network.address(), paired.address()
+        setup(threads.parallel(), found.single, found.double, found.wide, found.count, found.use, *own)
         self.call = self.handle.entry
         self.call.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_long]
         self.call.restype = ctypes.c_long

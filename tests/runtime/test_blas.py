@@ -37,7 +37,7 @@ def test_products(own, dtype):
     assert result.native, result.fallbacks
     if own:
         handle = result.segments[0].library.handle
-        handle.setup(None, None, None, 0, None, None, None)
+        handle.setup(None, None, None, 0, None, None, None, None)
     for got, want in zip(result(*args), products(*args), strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
 

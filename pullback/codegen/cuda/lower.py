@@ -56,7 +56,6 @@ class CudaLowering(Lowering):
 
     device = "cuda"
     reads_beside_borders = True
-    operands: dtype | None = None  # the dtype in which a product reads both of its operands, where they have one
     evened: dict[tuple, Value]  # matrices with zeros around them, by what they are of
     supported = frozenset(d for d in SUPPORTED if not d.is_complex)
 
@@ -67,14 +66,11 @@ class CudaLowering(Lowering):
     def operand(self, d: dtype) -> dtype:
         return d
 
-    def for_blas(self, v: Value, d: dtype) -> Value:
-        return super().for_blas(v, self.operands or d)
-
-    def rounds_products(self, d: dtype) -> bool:
-        return d in (self.operands, self.wide(d))
+    def operands_of(self, x: Value, y: Value) -> dtype | None:
+        return x.dtype if x.dtype is y.dtype else None
 
     def product(self, x: Value, y: Value, result: Tensor | None = None) -> Value:
-        self.operands = x.dtype if x.dtype is y.dtype else None
+        self.operands = self.operands_of(x, y)
         if self.on_tensor_units(self.operands) and len(x.shape) == len(y.shape) == 2:
             sides = (*x.shape, y.shape[1])
             if any(n % EVEN for n in sides) and math.prod(sides) >= MUCH:
@@ -85,7 +81,7 @@ class CudaLowering(Lowering):
 
     def product_into(self, target: Value, x: Value, y: Value) -> None:
         few = calls_of(target.shape[:-2], target.strides[:-2]) <= FEW_CALLS
-        self.operands = x.dtype if x.dtype is y.dtype else None
+        self.operands = self.operands_of(x, y)
         if not few or target.strides[-1] != 1 or not self.rounds_products(target.dtype) or not x.shape[-1]:
             super().product_into(target, x, y)
             return

@@ -252,7 +252,8 @@ typedef void (*dgemm32)(int, int, int, int, int, int, f64, const f64 *, int, con
 typedef void (*dgemm64)(int, int, int, i64, i64, i64, f64, const f64 *, i64, const f64 *, i64, f64, f64 *, i64);
 static parallel_t pool; static void *sgemm, *dgemm; static int wide; static i64 threads = 1;
 static int (*blas_count)(void); static void (*blas_use)(int); static i64 (*convolve)(const i64 *, void *, void *, void *, void *, i64);
-void setup(void *p, void *s, void *d, int w, void *count, void *use, void *c) { pool = p; sgemm = s; dgemm = d; wide = w; blas_count = count; blas_use = use; convolve = c; }
+static i64 (*paired)(const i64 *, const void *, const void *, const void *, void *, i64);
+void setup(void *p, void *s, void *d, int w, void *count, void *use, void *c, void *q) { pool = p; sgemm = s; dgemm = d; wide = w; blas_count = count; blas_use = use; convolve = c; paired = q; }
 /* Threads share products themselves: BLAS uses one for each piece, and is left as it was. */
 static int begin_products(void) { int n = blas_count && blas_use && threads > 1 ? blas_count() : 0; if (n > 1) blas_use(1); return n; }
 static void end_products(int n) { if (n > 1) blas_use(n); }
@@ -281,6 +282,10 @@ TASK(f32, s) TASK(f64, d)
 /* A convolution: x, w, y, bias (or y: none), the flag, numbers. It shares its work among threads itself. */
 static void convolve_task(i64 begin, i64 end, void *const *a) {
     if (!convolve || convolve(a[5], a[0], a[1], a[2], a[3] == a[2] ? (void *)0 : a[3], threads)) *(i32 *)a[4] = 1;
+}
+/* A product of bfloat16: a, b, bias (or the result: none), the result, the flag, numbers. It shares its work in the same way. */
+static void paired_task(i64 begin, i64 end, void *const *a) {
+    if (!paired || paired(a[5], a[0], a[1], a[2] == a[3] ? (void *)0 : a[2], a[3], threads)) *(i32 *)a[4] = 1;
 }
 /* Objects as CPython and NumPy lay them out; checked once against what they say themselves. */
 #define ITEM(t, i) (*(char **)((char *)(t) + 24 + 8 * (i)))
