@@ -232,15 +232,21 @@ def _flat_rows(xp, indices, sizes, picked: tuple):
 
 def add_rows(xp, rows, at, values) -> None:
     """`rows[at] += values` with repeated places summed in their order; one flat `add.at` is what NumPy does fastest."""
-    if not added_natively(rows, at, values):
-        apply_at(xp, xp.add, rows, at, values)
+    combine_rows(xp, "add", rows, at, values)
 
 
-_native_add = small.table.get("index_add_.default")
+def combine_rows(xp, name: str, rows, at, values) -> None:
+    """`rows[at] = ufunc(rows[at], values)` for each place in turn, by the ufunc's name."""
+    if not combined_natively(name, rows, at, values):
+        apply_at(xp, getattr(xp, name), rows, at, values)
 
 
-def added_natively(rows, at, values) -> bool:
-    """Whether rows were added by the loop in C, which is for row-major arrays of NumPy's of some dtypes; nothing is done where not."""
+_native_add, _native_reduce = small.table.get("index_add_.default"), small.table.get("index_reduce.default")
+_REDUCTIONS = {"multiply": "prod", "maximum": "amax", "minimum": "amin"}
+
+
+def combined_natively(name: str, rows, at, values) -> bool:
+    """Whether rows were combined by the loop in C, which is for row-major arrays of NumPy's of some dtypes; nothing is done where not."""
     if (
         _native_add is None
         or rows.__class__ is not np.ndarray
@@ -250,7 +256,12 @@ def added_natively(rows, at, values) -> bool:
         return False
     given = (rows, np.ascontiguousarray(at, np.int64), np.ascontiguousarray(values))
     target, places, source = (make_tensor(a, by_numpy[a.dtype]) for a in given)
-    return _native_add((target, 0, places, source, 1)) is not None
+    if name == "add":
+        return _native_add((target, 0, places, source, 1)) is not None
+    found = _native_reduce((target, 0, places, source, _REDUCTIONS[name], True))
+    if found is not None:
+        rows[...] = found._array
+    return found is not None
 
 
 def apply_at(xp, ufunc, rows, at, values) -> None:

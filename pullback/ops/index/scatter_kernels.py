@@ -13,7 +13,7 @@ from ...core.arrays import LARGE, run_chunks
 from ...core.dtype import by_numpy
 from ...core.geometry import wrap_dim
 from ...core.threads import thread_count
-from .index_kernels import apply_at
+from .index_kernels import combine_rows
 
 CHUNK = 1 << 16  # elements per piece of large work: temporaries stay in cache
 UFUNCS = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
@@ -74,6 +74,7 @@ def check_scatter(shape, index_shape, src_shape, dim: int) -> int:
 
 def outside(index, size: int) -> bool:
     """Whether any index is negative or too large: as unsigned numbers, negative ones are too large as well."""
+    index = index[tuple(slice(None) if s else slice(1) for s in index.strides)]  # those of an expanded one, once
     return index.size > 0 and int(index.view(f"u{index.itemsize}").max()) >= size
 
 
@@ -92,9 +93,24 @@ def gather(xp, array, dim, index, sparse_grad=False):
     check_range(at, source.shape[d], d)
     if d == source.ndim - 1 and at.ndim > 1 and at.size >= LARGE and at.shape[:-1] == source.shape[:-1]:
         return _gather_rows(xp, source, at)
-    cut = tuple(slice(None) if k == d else slice(0, s) for k, s in enumerate(at.shape))
+    cut = _reached(at, d)
+    if (rows := of_slices(at, d)) is not None:
+        return source[cut].take(rows, axis=d)
     picked = source.take(at) if at.ndim == 1 else xp.take_along_axis(source[cut], at, axis=d)
     return picked if index.ndim else picked.reshape(())
+
+
+def _reached(index, dim: int) -> tuple:
+    """The part of an array that an index of a dimension reaches."""
+    return tuple(slice(None) if k == dim else slice(0, s) for k, s in enumerate(index.shape))
+
+
+def of_slices(index, dim: int):
+    """One index for each slice, where an index of elements says the same in all of it, since it was expanded; else None."""
+    others = (k for k in range(index.ndim) if k != dim)
+    if index.ndim < 2 or any(index.strides[k] and index.shape[k] > 1 for k in others):
+        return None
+    return index[tuple(slice(None) if k == dim else 0 for k in range(index.ndim))]
 
 
 def _gather_rows(xp, source, index):
@@ -136,9 +152,11 @@ def scatter(xp, out, dim, index, src, name="scatter") -> None:
     """`out[.., index, ..] = src`, element by element; `src` may be a number (a 0-d array)."""
     target, at, d = prepare(xp, out, dim, index, src, name)
     if at is not None:
-        values = src if not src.ndim else _cut(src, at.shape)
-        cut = tuple(slice(None) if k == d else slice(0, s) for k, s in enumerate(at.shape))
-        xp.put_along_axis(target[cut], at, values, axis=d)
+        values, part = src if not src.ndim else _cut(src, at.shape), target[_reached(at, d)]
+        if (rows := of_slices(at, d)) is not None:
+            xp.moveaxis(part, d, 0)[rows] = xp.moveaxis(values, d, 0) if values.ndim else values
+        else:
+            xp.put_along_axis(part, at, values, axis=d)
 
 
 def prepare(xp, out, dim, index, src, name: str) -> tuple:
@@ -163,6 +181,12 @@ def scatter_reduce(xp, out, dim, index, src, reduce, include_self=True) -> None:
     check_reducible(f"scatter_gather_tensor_cpu_reduce_{reduce}", out, reduce)
     if at is None:
         return
+    if (rows := of_slices(at, d)) is not None:
+        part = target[_reached(at, d)]
+        _store_rows(
+            xp, part, d, combine(xp, _rows(xp, part, d), rows, _rows(xp, _cut(src, at.shape), d), reduce, include_self)
+        )
+        return
     places = _places(xp, target.shape, at, d)
     values = xp.ascontiguousarray(_cut(src, at.shape)).reshape(-1, 1)
     work = xp.ascontiguousarray(target).reshape(-1, 1)
@@ -184,7 +208,7 @@ def combine(xp, rows, at, values, reduce: str, include_self: bool):
         rows, values = rows.astype("f4"), values.astype("f4")
     if not include_self:
         rows[at] = identity(xp, rows.dtype, reduce)
-    apply_at(xp, getattr(xp, UFUNCS[reduce]), rows, at, values)
+    combine_rows(xp, UFUNCS[reduce], rows, at, values)
     if reduce == "mean":
         counts = xp.full(rows.shape[0], int(include_self), "i8")
         xp.add.at(counts, at, 1)
@@ -312,7 +336,7 @@ def add(xp, out, dim, index, source, alpha=1) -> None:
     if not isinstance(alpha, (int, float)) or alpha != 1:
         values = values * xp.asarray(alpha).astype(values.dtype)
     rows = _rows(xp, out, d)
-    apply_at(xp, xp.add, rows, at, values)
+    combine_rows(xp, "add", rows, at, values)
     _store_rows(xp, out, d, rows)
 
 

@@ -18,7 +18,7 @@ from ..eager.functions import bypassing
 from ..eager.straight import FunctionCase
 from ..elementwise.arithmetic import conj
 from ..family.base import PLAIN_FAMILY, operator
-from ..index.index_kernels import added_natively
+from ..index.index_kernels import combined_natively
 from ..linalg.contraction_shapes import require_tensors
 from ..lowering import NotLowerable
 from ..system.calls import export_operator, front, make_function
@@ -152,7 +152,7 @@ def _add_rows(xp, g, indices, num_weights, padding_idx, scale_grad_by_freq):
         if padding_idx >= 0:
             out[padding_idx] = 0
         return out
-    if not scale_grad_by_freq and added_natively(out, flat, rows):
+    if not scale_grad_by_freq and combined_natively("add", out, flat, rows):
         if padding_idx >= 0:
             out[padding_idx] = 0
         return out

@@ -6,8 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pullback as torch
+from pullback.ops.index import scatter_kernels as kernels
 
 REDUCE = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
@@ -247,3 +250,60 @@ def test_index_reduce_rounds_narrow_floats_at_every_step():
     start = torch.tensor([1.0], dtype=torch.bfloat16)
     source = torch.tensor([0.003, 0.003, 0.003], dtype=torch.bfloat16)
     assert start.index_reduce(0, index, source, "mean").item() == 0.25
+
+
+# ---- one index for a whole slice
+DTYPES = [np.float32, np.float64, np.int64, np.int16, np.complex64, np.float16, torch.bfloat16.numpy]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 3), st.data(), st.sampled_from(DTYPES), st.booleans(),
+    st.sampled_from(["gather", "set", "sum", "mean", "prod", "amax", "amin"]),
+)  # fmt: skip
+def test_an_expanded_index_is_that_of_its_elements(rank, data, dtype, include_self, how) -> None:
+    """What is done by slices is what is done element by element, where the index covers a part of the arrays alone too."""
+    if dtype is np.complex64 and how in ("amax", "amin"):
+        how = "sum"
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank))
+    dim = data.draw(st.integers(0, rank - 1))
+    more = data.draw(st.lists(st.integers(0, 2), min_size=rank, max_size=rank))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    whole = tuple(n + m for n, m in zip(sizes, more, strict=True))
+    target = rng.integers(-3, 4, whole).astype(dtype)
+    source = rng.integers(-3, 4, tuple(n + 1 for n in sizes)).astype(dtype)
+    line = rng.integers(0, whole[dim], sizes[dim]).reshape([-1 if k == dim else 1 for k in range(rank)])
+    expanded = np.broadcast_to(line, sizes)
+    assert kernels.of_slices(expanded, dim) is not None
+    found = []
+    for index in (expanded, np.ascontiguousarray(expanded)):
+        out = target.copy()
+        if how == "gather":
+            found.append(kernels.gather(np, target, dim, index))
+            continue
+        if how == "set":
+            kernels.scatter(np, out, dim, index, source)
+        else:
+            kernels.scatter_reduce(np, out, dim, index, source, how, include_self)
+        found.append(out)
+    np.testing.assert_array_equal(*[f.astype(np.complex128) for f in found])
+    assert found[0].dtype == found[1].dtype and found[0].shape == found[1].shape
+
+
+def test_an_expanded_index_out_of_bounds_is_refused() -> None:
+    x, at = torch.zeros(3, 70_000), torch.tensor([0, 3])[:, None].expand(-1, 70_000)
+    for call in (lambda: x.gather(0, at), lambda: x.scatter_add(0, at, torch.ones(2, 70_000))):
+        with pytest.raises(RuntimeError, match="index 3 is out of bounds for dimension 0 with size 3"):
+            call()
+
+
+def test_many_elements_by_an_expanded_index() -> None:
+    torch.manual_seed(0)
+    x, at = torch.randn(5, 40_000, requires_grad=True), torch.tensor([1, 1, 4])[:, None].expand(-1, 40_000)
+    for f in (
+        lambda at: x.gather(0, at),
+        lambda at: torch.zeros(5, 40_000).scatter_reduce(0, at, x, "mean", include_self=False),
+    ):
+        y, z = f(at), f(at.contiguous())
+        assert torch.equal(y, z)
+        assert torch.equal(*[torch.autograd.grad(t.square().sum(), x)[0] for t in (y, z)])
