@@ -357,7 +357,7 @@ def overload_lines(call: Call) -> list[str]:
     for name in overloads:
         v = names[name]
         others = [f"{o}.__class__ in PLAIN" for o in call.tensors if o != v and o not in map(names.get, overloads)]
-        plain = f"return function_{name}({call.given}{', out=out' * call.has_out})"
+        plain = f"return function_{name}({call.given}{', **rest' * call.has_out})"
         lines += block(
             f"if {v}.__class__ in NUMBERS:",
             *block(f"if {all_of('ambient.mode < 2', *others)}:", plain),

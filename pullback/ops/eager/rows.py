@@ -20,6 +20,7 @@ from ...core.threads import thread_count
 from ..system.operator import Operator, export, key_of
 from ..system.overloads import resolve
 from ..system.overrides import any_overridden, call_overridden
+from ..system.spelling import by_own_names, speller
 from .functions import generate
 from .signature import describe
 from .text import all_of, block, finish, is_plain
@@ -101,10 +102,10 @@ def export_reduction(
     lines = block(f"if {is_plain(['input'])}:", "mode = ambient.mode", "d = input.dtype", *floats)
     names = {"whole": whole, "by_dim": by_dim, "operators": operators, "KIND": kind, "DEFAULTS": defaults}
     for home in ("torch", "Tensor"):
-        tail = f"return resolve(function, operators, (input, *args), kwargs, {home == 'Tensor'})"
+        tail = f"return resolve(function, operators, args if input is UNSET else (input, *args), kwargs, {home == 'Tensor'})"
 
         def write(plain: bool, tail: str = tail) -> tuple[str, dict]:
-            return _source("def wrapper(input, *args, **kwargs):", lines if plain else [], tail), _NAMES | names
+            return _source("def wrapper(input=UNSET, *args, **kwargs):", lines if plain else [], tail), _NAMES | names
 
         function = generate(name, f"{home}.{name}", lambda: tuple([key_of(op) for op in operators]), write)
         function.operators = operators  # type: ignore[attr-defined]
@@ -115,7 +116,11 @@ def export_reduction(
 def _or_overridden(body: Callable) -> Callable:
     """The general path of a function whose plain case is written out: overrides first, then `body`."""
 
+    foreign, parameters = speller(body)
+
     def general(function, args: tuple, kwargs: dict):
+        if kwargs and not foreign.isdisjoint(kwargs):
+            kwargs = by_own_names(kwargs, parameters)
         if ambient.mode & 2 or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
             return call_overridden(function, args, kwargs)
         return body(*args, **kwargs)
@@ -199,8 +204,8 @@ def _export_rows(homes: tuple[str, ...], name: str, op: Operator, body: Callable
 
 def export_softmax(homes: tuple[str, ...], name: str, logarithm: bool, op: Operator, body: Callable) -> None:
     """Export softmax or log_softmax."""
-    head = "def wrapper(input, dim=UNSET, *args, **kwargs):"
-    tail = "return otherwise(function, (input, *(() if dim is UNSET else (dim,)), *args), kwargs)"
+    head = "def wrapper(input=UNSET, dim=UNSET, *args, **kwargs):"
+    tail = "return otherwise(function, (*[v for v in (input, dim) if v is not UNSET], *args), kwargs)"
     _export_rows(homes, name, op, body, head, _softmax_lines, tail, LOGARITHM=logarithm)
 
 

@@ -46,7 +46,7 @@ class Call:
 
     @property
     def no_out(self) -> list[str]:
-        return ["out is None"] if self.has_out else []
+        return ["(not rest or rest == NO_OUT)"] if self.has_out else []
 
     @property
     def given(self) -> str:

@@ -26,14 +26,13 @@ from .old_forms import call_old_form, has_old_form
 from .operator import Operator, export, inplace_key, key_of, public_names
 from .overrides import any_overridden, call_overridden
 from .return_types import pack_results
-
-UNSET = type("Unset", (), {"__repr__": lambda self: "...", "__bool__": lambda self: False})()
-_RENAMED = {"dim": "axis", "keepdim": "keepdims"}
+from .schema import Argument
+from .spelling import RENAMED, UNSET, by_own_names, raise_missing, respelled, speller
 
 COMMON.update({
     "ambient": ambient, "general": general, "Tensor": Tensor, "PLAIN": PLAIN, "cpu": devices.cpu,
     "LARGE": LARGE, "UNSET": UNSET, "np": np, "make_tensor": make_tensor, "mark_views": mark_views, "pack_results": pack_results,
-    "call_old_form": call_old_form,
+    "call_old_form": call_old_form, "respelled": respelled, "raise_missing": raise_missing, "NO_OUT": {"out": None},
 })  # fmt: skip
 
 
@@ -66,17 +65,22 @@ def make_function(name: str, op: Operator, inplace: bool = False, space: str = "
     return describe(function, (op,), inplace)
 
 
-def wrapper_source(name: str, op: Operator, plain: bool = True) -> str:
-    """The text of a public function: parameters from the schema, the plain case if there is one, the general path."""
+def wrapper_source(name: str, op: Operator, plain: bool = True, stated: bool = False) -> str:
+    """The text of a public function: parameters from the schema, the plain case if there is one, the general path.
+
+    Functions that take `out=` get it, and NumPy's names, in the keywords that they do not know (`rest`), which costs nothing where there
+    are none. With `stated`, the parameters are those that a reader is told of.
+    """
     arguments = op.schema.arguments
-    signature, fixes, values = [], [], []
+    signature, fixes, values, required = [], [], [], []
     variadic = op.declared.variadic
     starred = False
     has_out = op.inplace_of is None and op.declared.out and not op.is_view
-    renamed = [a for a in arguments if a.name in _RENAMED and not a.kwarg_only]
+    has_rest = has_out and not stated
+    renamed = [a for a in arguments if a.name in RENAMED and not a.kwarg_only]
     old = has_old_form((op.inplace_of or op).name)
     for i, a in enumerate(arguments):
-        pname = "input" if i == 0 and a.name == "self" else _pname(a.name)
+        pname = _public_name(a)
         values.append(pname)
         if a.kwarg_only and not starred:
             signature.append("*old" if old else "*")
@@ -87,6 +91,9 @@ def wrapper_source(name: str, op: Operator, plain: bool = True) -> str:
             fixes += _variadic_lines(name, a, pname)
         elif a.has_default or (a.optional and i and not a.kwarg_only and arguments[i - 1].has_default):
             signature.append(f"{pname}=default_{pname}")
+        elif has_rest and not a.kwarg_only:
+            signature.append(f"{pname}=UNSET")
+            required.append(a)
         elif a in renamed:
             signature.append(f"{pname}=UNSET")
         elif any(before in renamed and not before.has_default for before in arguments[:i]) and not a.kwarg_only:
@@ -94,35 +101,60 @@ def wrapper_source(name: str, op: Operator, plain: bool = True) -> str:
             fixes += _missing_lines(name, pname)
         else:
             signature.append(pname)
-    extra = ["out=None"] if has_out else []
-    for a in renamed:
-        extra.append(f"{_RENAMED[a.name]}=UNSET")
+    extra = ["out=None"] if has_out and not has_rest else []
+    for a in renamed if not has_rest else ():
+        extra.append(f"{RENAMED[a.name]}=UNSET")
         fixes += _rename_lines(name, a)
     if extra and not starred:
         signature.append("*")
-    lines = (
-        [f"def wrapper({', '.join(signature + extra)}):"]
-        + (_old_lines(values, arguments, has_out) if old else [])
-        + fixes
-    )
+    rest = _rest_lines(values) if has_rest else []
+    if has_rest:
+        extra = ["**rest"]
+        if any(not a.is_tensor for a in required):  # plain cases ask whether tensors are plain tensors
+            fixes += [*rest, *_required_lines(name, [_public_name(a) for a in required])]
+            rest = []
+    lines = [f"def wrapper({', '.join(signature + extra)}):", *fixes]
+    lines += _old_lines(values, arguments, rest, has_out) if old else []
     call = Call(op.inplace_of or op, op.inplace_of is not None, values, has_out)
-    cases = (op.family.plain_lines(call) if plain else []) + op.family.choice_lines(call)
-    cases += direct.lines_of(call) if plain else []
+    lines += [f"    {line}" for line in (op.family.plain_lines(call) if plain else [])]
+    lines += [*rest, *_required_lines(name, [_public_name(a) for a in required])] if rest else []
+    cases = op.family.choice_lines(call) + (direct.lines_of(call) if plain else [])
     lines += [f"    {line}" for line in cases]
     tail = ", out" if has_out else ""
     lines.append(f"    return general(function, op, ({', '.join(values)},){tail})")
     return "\n".join(lines)
 
 
-def _old_lines(values: list[str], arguments, has_out: bool) -> list[str]:
+def _rest_lines(values: list[str]) -> list[str]:
+    """`out` from the keywords that are no parameters; others are NumPy's names, or errors."""
+    names = "".join(f"'{v}', " for v in values)
+    return [
+        "    out = None",
+        "    if rest:",
+        "        if len(rest) > 1 or 'out' not in rest:",
+        f"            return respelled(function, ({names}), ({', '.join(values)},), rest)",
+        "        out = rest['out']",
+    ]
+
+
+def _required_lines(name: str, required: list[str]) -> list[str]:
+    """An error where a parameter has no value. The last one lacks it wherever too few were given, and is asked about first."""
+    if not required:
+        return []
+    given = ", ".join(f"{r}={r}" for r in required)
+    return [f"    if {' or '.join(f'{r} is UNSET' for r in required)}:", f"        raise_missing('{name}', {given})"]
+
+
+def _old_lines(values: list[str], arguments, rest: list[str], has_out: bool) -> list[str]:
     """A call with more positional arguments than there are now: a deprecated form, or an error."""
     positional = [v for v, a in zip(values, arguments, strict=True) if not a.kwarg_only]
     keywords = "{}" if not has_out else "{'out': out} if out is not None else {}"
-    return ["    if old:", f"        return call_old_form(function, ({', '.join(positional)}, *old), {keywords})"]
+    call = f"        return call_old_form(function, ({', '.join(positional)}, *old), {keywords})"
+    return ["    if old:", *[f"    {line}" for line in rest], call]
 
 
 def _rename_lines(name: str, a) -> list[str]:
-    alias = _RENAMED[a.name]
+    alias = RENAMED[a.name]
     lines = [f"    if {alias} is not UNSET:", f"        {a.name} = {alias}"]
     return lines if a.has_default else lines + _missing_lines(name, a.name)
 
@@ -146,6 +178,11 @@ def _variadic_lines(name: str, a, pname: str) -> list[str]:
     if a.has_default:
         return [*lines, f"            {pname} = default_{pname}"]
     return [*lines, *(f"        {line}" for line in _missing_lines(name, pname)[1:])]
+
+
+def _public_name(a: Argument) -> str:
+    """A parameter's name in the public function."""
+    return "input" if a.name == "self" and a.position == 1 else _pname(a.name)
 
 
 def _pname(name: str) -> str:
@@ -221,6 +258,8 @@ def _open_to_overrides(body, name: str, spelled, native=None, past: tuple[str, .
 
     def function(*args, **kwargs):
         try:
+            if kwargs and not foreign.isdisjoint(kwargs):
+                kwargs = by_own_names(kwargs, parameters)
             if quick is not None and ambient.mode < 2 and (out := quick(args, kwargs)) is not None:
                 return out
             if spelled is not None:
@@ -240,6 +279,7 @@ def _open_to_overrides(body, name: str, spelled, native=None, past: tuple[str, .
         quick = native if allowed else None
 
     quick = None
+    foreign, parameters = speller(body)
     if native is not None and not past:
         raise TypeError(
             f"front of {name}: a function in C stands for it, so `past` must say which operators it goes past"

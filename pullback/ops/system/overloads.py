@@ -19,8 +19,9 @@ from .general import write_out
 from .operator import Operator, export, is_list_of_ints
 from .overrides import any_overridden, call_overridden
 from .schema import Argument, Unfit
+from .spelling import NUMPY
 
-_SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "self", "input": "self", "x2": "other"}
+_SYNONYMS = {**NUMPY, **{name: "self" for name, target in NUMPY.items() if target == "input"}, "input": "self"}
 _SHOWN = {("int", True): "tuple of ints", ("Scalar", False): "Number", ("ScalarType", False): "torch.dtype"}
 _MISSING = object()
 
@@ -149,7 +150,7 @@ def fit(op: Operator, args: tuple, kwargs: dict) -> tuple | None:
 def _own_name(op: Operator, keyword: str) -> str:
     """The schema's name for a keyword."""
     other = _SYNONYMS.get(keyword)
-    return other if other in op.schema.index else keyword
+    return other if other in op.schema.index and keyword not in op.schema.index else keyword
 
 
 def accepts(argument: Argument, value) -> bool:

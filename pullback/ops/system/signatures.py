@@ -17,6 +17,7 @@ from typing import Any
 from .calls import default_names, public_defaults, wrapper_source
 from .operator import Operator, packets
 from .schema import Argument
+from .spelling import RENAMED
 
 __all__ = ["BY_ATTRIBUTE", "Results", "annotation_text", "argument_type", "signatures"]
 
@@ -25,7 +26,6 @@ Parameters = list[inspect.Parameter]
 EMPTY = inspect.Parameter.empty
 POSITIONAL, STARRED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
 KEYWORD, KEYWORDS = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD
-RENAMED = {"dim": "axis", "keepdim": "keepdims"}  # NumPy's names, which generated functions take too
 
 
 # ------------------------------------------------------------------------------------------------------- types as text
@@ -111,7 +111,7 @@ def default_text(value: Any) -> str:
 # ---------------------------------------------------------------------------------------------------------- parameters
 def generated_parameters(name: str, op: Operator) -> Parameters:
     """The parameters of a generated function, as its own source states them, with the schema's types."""
-    result = ast.parse(wrapper_source(name, op)).body[0]
+    result = ast.parse(wrapper_source(name, op, stated=True)).body[0]
     assert isinstance(result, ast.FunctionDef)
     public = {f"default_{argument}": value for argument, value in public_defaults(op).items()}
     values = {**default_names(op), **public, "UNSET": ...}

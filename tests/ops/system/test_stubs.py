@@ -55,7 +55,7 @@ def test_every_method_is_there(files):
 def test_a_stub_names_the_parameters_of_its_function():
     line = stubs.function_text("torch", "add", exports["torch"]["add"], {})
     stub = ast.parse(line).body[0].args
-    real = ast.parse(wrapper_source("add", exports["torch"]["add"].operator)).body[0].args
+    real = ast.parse(wrapper_source("add", exports["torch"]["add"].operator, stated=True)).body[0].args
     assert [a.arg for a in stub.args] == [a.arg for a in real.args]
     assert [a.arg for a in stub.kwonlyargs] == [a.arg for a in real.kwonlyargs]
 
