@@ -473,7 +473,8 @@ def view_of(base: Tensor, array, dtype: dtypes.dtype, offset: int) -> Tensor:
 
 def set_requires_grad(t: Tensor, value: bool) -> None:
     """`t.requires_grad = value`, with PyTorch's refusals."""
-    value = bool(value)
+    if value.__class__ is not bool and not isinstance(value, np.bool_):
+        raise TypeError("requires_grad must be a bool")
     a = t._autograd
     if a is not None and a.edge is not None:
         if not value:

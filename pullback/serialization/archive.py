@@ -51,6 +51,9 @@ class ArchiveWriter:
         self.alignment = alignment
         whole = all(hasattr(file, name) for name in ("tell", "seek", "flush"))
         self.zip = zipfile.ZipFile(file if whole else _Sink(file), "w", zipfile.ZIP_STORED)  # type: ignore[call-overload]
+        # As PyTorch's files have it: sizes and checksum stand behind a record, not in front, whatever the file can do. Its readers may
+        # count on where records are then.
+        self.zip._seekable = False  # type: ignore[attr-defined]
         self.folder = folder
 
     def write(self, name: str, data: Any, checksum: bool = True) -> None:

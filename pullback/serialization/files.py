@@ -35,6 +35,7 @@ from .pickling import StorageTable, dump, load_trusted
 from .safetensors import load_file
 from .storage_types import dtype_of
 from .storages import goes_to_meta, read_entry, restorer
+from .tensors import active_fake_mode
 from .weights_only import globals_in, load_safe
 
 DEFAULT_PROTOCOL = 2
@@ -222,7 +223,7 @@ class _ArchiveStorages:
 
     def __init__(self, archive: ArchiveReader, map_location: Any):
         self.archive, self.restore = archive, restorer(map_location)
-        self.no_data = goes_to_meta(map_location) or options.skip_data
+        self.no_data = goes_to_meta(map_location) or options.skip_data or active_fake_mode() is not None
         self.swapped = _byte_order(archive) != sys.byteorder
         self.storages: dict[str, Any] = {}
 

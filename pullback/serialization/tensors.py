@@ -183,8 +183,18 @@ def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, strid
     else:
         result = wrap(window(memory, dtype, size, stride, offset), dtype, memory.device)
     result._memory, result._offset = memory, offset
-    fake_mode = next((m for m in ambient.dispatch_modes if getattr(m, "is_fake_mode", False)), None)
-    return result if fake_mode is None else fake_mode.from_tensor(result)
+    fake_mode = active_fake_mode()
+    if fake_mode is None:
+        return result
+    fake = fake_mode.from_tensor(result)
+    if "_checkpoint_offset" in memory.__dict__:  # where in the file its bytes are
+        UntypedStorage.of(storage_of(fake))._checkpoint_offset = memory._checkpoint_offset
+    return fake
+
+
+def active_fake_mode() -> Any:
+    """The mode in which tensors that are loaded are fakes, which need no data."""
+    return next((m for m in ambient.dispatch_modes if getattr(m, "is_fake_mode", False)), None)
 
 
 def rebuild_tensor(storage: TypedStorage, storage_offset, size, stride) -> Tensor:

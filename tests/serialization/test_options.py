@@ -1,5 +1,6 @@
 """Settings of saving and loading, and what they do to files."""
 
+import contextlib
 import io
 import zipfile
 
@@ -38,6 +39,7 @@ def test_storages_are_aligned_as_asked():
         file = saved()
     assert PyTorchFileReader(file).get_record_offset("data/0") % 4096 == 0
     assert PyTorchFileReader(file).get_record(".storage_alignment") == b"4096"
+    file.seek(0)
     assert torch.load(file)["w"].equal(VALUE["w"])
     with config.patch("save.storage_alignment", 1 << 20), pytest.raises(ValueError, match="storage_alignment must be"):
         saved()
@@ -81,3 +83,25 @@ def test_what_has_no_data_to_leave_out():
         saved(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]))
     with skip_data(), pytest.warns(UserWarning, match="meta device under skip_data context manager is a no-op"):
         saved(torch.empty(2, device="meta"))
+
+
+def test_records_lie_where_pytorch_puts_them():
+    file = io.BytesIO()
+    torch.save(torch.nn.Linear(10, 10).state_dict(), file)
+    with zipfile.ZipFile(file) as archive:
+        headers = {entry.filename: entry.header_offset for entry in archive.infolist()}
+    assert [headers[f"archive/{name}"] for name in ("data.pkl", ".format_version", "byteorder", "data/0", "version")] == [
+        0, 370, 594, 726, 1400,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["meta", "fake"])
+def test_loading_without_data_says_where_they_are(how):
+    file = io.BytesIO()
+    torch.save(torch.nn.Linear(10, 10).state_dict(), file)
+    file.seek(0)
+    with FakeTensorMode() if how == "fake" else contextlib.nullcontext():
+        loaded = torch.load(file, map_location="meta" if how == "meta" else None)
+    assert [t.untyped_storage()._checkpoint_offset for t in loaded.values()] == [832, 1344]
+    assert loaded["weight"].device.type == ("cpu" if how == "fake" else "meta")
+    assert [t.untyped_storage().nbytes() for t in loaded.values()] == [400, 40]

@@ -1,5 +1,7 @@
 """Small tools: handles of hooks, tensors that change places, DLPack."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,24 @@ def test_swap_tensors():
         out.backward()
     (b * 2).sum().backward()
     assert b.grad.tolist() == [2.0, 2.0] and a.grad is None
+
+
+def test_swapped_tensors_have_each_others_attributes_and_slots():
+    class Slotted(torch.Tensor):
+        __slots__ = ("a", "b")
+
+    a, b = torch.ones(2).as_subclass(Slotted), torch.zeros(3).as_subclass(Slotted)
+    a.a, b.b, b.note = 1, 2, "kept"
+    attributes = b.__dict__
+    swap_tensors(a, b)
+    assert a.b == 2 and b.a == 1 and not hasattr(a, "a") and not hasattr(b, "b")
+    assert a.note == "kept" and a.__dict__ is attributes and a.shape == (3,)
+    with pytest.raises(RuntimeError, match="Cannot swap t1 and t2 if they have different slots"):
+        swap_tensors(a, torch.ones(2))
+    watched = weakref.ref(b)
+    with pytest.raises(RuntimeError, match="Cannot swap t2 because it has weakref"):
+        swap_tensors(a, b)
+    assert watched() is b
 
 
 def test_swapped_views_stay_views():

@@ -22,7 +22,7 @@ from ..system.general import resize_output
 from ..system.inplace import check_inference_write, check_overlap, write
 from ..system.operator import Operator, Spec, key_of
 from ..system.scalars import check_fits
-from ..system.schema import Unfit, wrong_type
+from ..system.schema import Unfit, wrong_element, wrong_type
 from .make_lowering import filled_with, filled_with_argument
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -170,11 +170,9 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
                 f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(only).__name__}"
             )
     out = []
-    for i, s in enumerate(size):
+    for s in size:
         if isinstance(s, (float, bool)) or not (hasattr(s, "__index__") or getattr(s, "is_symbolic", False)):
-            raise TypeError(
-                f"{function}(): argument 'size' (position 1) must be tuple of ints, but found element of type {type(s).__name__} at pos {i}"
-            )
+            raise wrong_element(function, "size", " (position 1)", size)  # type: ignore[misc]
         kept = getattr(s, "is_symbolic", False)
         number = not kept and isinstance(s, Tensor) and s._array.size == 1 and s.dtype.category <= 1
         out.append(s if kept else s.item() if number else s.__index__())

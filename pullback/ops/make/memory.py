@@ -52,6 +52,7 @@ from ..system.overrides import (
     keeps_type,
 )
 from ..system.scalars import c_name
+from ..system.schema import wrong_element
 from .factories import format_strides, sizes_from
 from .like import like_strides
 from .memory_operators import declare, is_heard, tell
@@ -151,8 +152,12 @@ _set_in_graphs = whole_in_graphs(_set_)
 @front("Tensor.set_")
 def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     """Make this tensor read another tensor's or storage's memory."""
+    if isinstance(size, str):
+        raise TypeError("set_(): argument 'size' (position 3) must be tuple of ints, not str")
+    if wrong := wrong_element("set_", "size", " (position 3)", size):
+        raise wrong
     if isinstance(source, Tensor) and (size is not None or storage_offset):
-        source = _storage_of_part(self, source, size)
+        storage_offset, source = storage_offset + source._offset, _storage_of_part(self, source, size)
     if ambient.mode & CAPTURE and source is not None and not isinstance(source, Tensor):
         ambient.captures[-1].refuse("it gives a tensor the memory of a storage")
     if is_heard(self, source):
@@ -170,6 +175,8 @@ def _storage_of_part(self, source: Tensor, size) -> UntypedStorage:
         raise RuntimeError(
             f"Could not set tensor of type {c_name(source.dtype)} to a tensor of type {c_name(self.dtype)}"
         )
+    if not source.is_contiguous():
+        raise RuntimeError("passed in tensor to be used as storage must be contiguous")
     return source.untyped_storage()
 
 
@@ -338,6 +345,10 @@ def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
         "outside of a function being transformed instead.",
     )
+    if not isinstance(requires_grad, (bool, np.bool_)):
+        raise TypeError(
+            f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}"
+        )
     set_requires_grad(self, requires_grad)
     return self
 

@@ -18,9 +18,9 @@ from ..family.base import composite
 from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.operator import Spec
+from ..system.operator import Operator, Spec
 from ..system.scalars import check_fits
-from .factories import _OPTIONS, _as_number, _options, finish
+from .factories import _OPTIONS, _as_number, _options, convert_option, finish
 from .make_lowering import lower_arange
 
 
@@ -221,13 +221,21 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
     )
 
 
+def _count(name: str, op: Operator, steps) -> int:
+    """How many numbers are asked for, which is no fraction."""
+    return convert_option(name, "steps", steps, op)
+
+
 @front("torch.linspace", past=("linspace.default",))
 def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
 ):
     dtype, layout, device = _options("linspace", linspace_op, dtype, layout, device, out)
     return finish(
-        dispatch(linspace_op, (_number(start), _number(end), int(steps), dtype, layout, device, None)),
+        dispatch(
+            linspace_op,
+            (_number(start), _number(end), _count("linspace", linspace_op, steps), dtype, layout, device, None),
+        ),
         requires_grad,
         out,
         by_count=True,
@@ -249,7 +257,16 @@ def logspace(
     pin_memory=None,
 ):
     dtype, layout, device = _options("logspace", logspace_op, dtype, layout, device, out)
-    args = (_number(start), _number(end), int(steps), _number(base), dtype, layout, device, None)
+    args = (
+        _number(start),
+        _number(end),
+        _count("logspace", logspace_op, steps),
+        _number(base),
+        dtype,
+        layout,
+        device,
+        None,
+    )
     return finish(dispatch(logspace_op, args), requires_grad, out, by_count=True)
 
 

@@ -62,6 +62,8 @@ def make_function(name: str, op: Operator, inplace: bool = False, space: str = "
 
     function = generate(name, f"{'Tensor' if inplace else space}.{name}", lambda: bypassed(op, inplace), write)
     function.operator = op  # type: ignore[attr-defined]
+    if inplace or space == "Tensor":
+        function.is_method = True  # type: ignore[attr-defined]
     return describe(function, (op,), inplace)
 
 

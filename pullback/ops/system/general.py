@@ -31,6 +31,7 @@ from .inplace import (
 )
 from .operator import NONDIFFERENTIABLE, Operator, exports, find
 from .scalars import c_name
+from .schema import wrong_type
 
 
 def general(function, op: Operator, args: tuple, out=None):
@@ -44,7 +45,7 @@ def general(function, op: Operator, args: tuple, out=None):
         result = above.plain_on_device(op, args)
         if result is not None:
             return result
-    args = _converted(op, args)
+    args = _converted(function, op, args)
     if out is not None:
         return write_out(op, args, out)
     return dispatch(op, args)
@@ -56,7 +57,7 @@ def _public(function):
     return exports["torch"].get(name) or exports["Tensor"].get(name) or function
 
 
-def _converted(op: Operator, args: tuple) -> tuple:
+def _converted(function, op: Operator, args: tuple) -> tuple:
     """Canonical arguments; names of dimensions are understood where positions do not fit."""
     try:
         return op.convert(args)
@@ -64,7 +65,8 @@ def _converted(op: Operator, args: tuple) -> tuple:
         failure = error
     found = above.positions(args, None)
     if found is None:
-        raise failure
+        wrong = getattr(failure, "wrong", None)
+        raise failure if wrong is None else wrong_type(*wrong, method="is_method" in function.__dict__)
     return op.convert(found[0])
 
 

@@ -266,12 +266,34 @@ _EXPECTED = {
 }  # fmt: skip
 
 
-def wrong_type(function: str, argument: Argument, value: object) -> TypeError:
+def wrong_type(function: str, argument: Argument, value: object, method: bool = False) -> TypeError:
+    """PyTorch's words for a value that is not of an argument's type; a method's positions are counted without the tensor itself."""
     kind = argument.base + ("[]" if argument.is_list else "")
     expected = _EXPECTED.get(kind, kind)
-    where = f" (position {argument.position})" if not argument.kwarg_only else ""
+    where = f" (position {argument.position - method})" if not argument.kwarg_only else ""
     name = "input" if argument.name == "self" else argument.name
-    return TypeError(f"{function}(): argument '{name}'{where} must be {expected}, not {type_name(value)}")
+    error = wrong_element(function, name, where, value) if expected == "tuple of ints" else None
+    error = error or TypeError(f"{function}(): argument '{name}'{where} must be {expected}, not {type_name(value)}")
+    error.wrong = (function, argument, value)  # type: ignore[attr-defined]  # for who knows that a method was called
+    return error
+
+
+def wrong_element(function: str, name: str, where: str, value: object) -> TypeError | None:
+    """PyTorch's words for the first element of a list of integers that is none: its parser looks at one element, and unpacks the others."""
+    for i, element in enumerate(value if isinstance(value, (tuple, list)) else ()):
+        whole = hasattr(element, "__index__") and not isinstance(element, bool)
+        if whole or getattr(element, "is_symbolic", False):
+            continue
+        kind = type_name(element).partition(" ")[0]
+        if i:
+            return TypeError(
+                f"{function}(): argument '{name}' failed to unpack the object at pos {i + 1} with error \"type must be tuple of ints,but "
+                f'got {kind}"'
+            )
+        return TypeError(
+            f"{function}(): argument '{name}'{where} must be tuple of ints, but found element of type {kind} at pos 0"
+        )
+    return None
 
 
 class Unfit(Exception):

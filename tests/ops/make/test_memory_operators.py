@@ -112,3 +112,14 @@ def test_a_tensor_is_set_to_a_part_of_another():
         x.set_(torch.arange(4.0), 1)
     with pytest.raises(RuntimeError, match="Could not set tensor of type long int to a tensor of type float"):
         x.set_(torch.arange(3), 0, (2,))
+
+
+def test_a_window_on_the_memory_of_a_tensor():
+    source = torch.arange(6.0)
+    x = torch.ones(1).set_(source[1:], 1, (2, 2), (2, 1))
+    assert x.tolist() == [[2, 3], [4, 5]] and x.storage_offset() == 2
+    with pytest.raises(RuntimeError, match="must be contiguous"):
+        torch.ones(1).set_(source[::2], 0, (1,), (1,))
+    for given in ("str", ("a",)):
+        with pytest.raises(TypeError, match="size"):
+            torch.ones(1).set_(source, 0, given)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import pullback as torch
+import pullback.nn.functional as F
 from pullback.ops.system.operator import find
 
 
@@ -95,3 +98,33 @@ def test_mode_names_the_output_of_another_dtype():
         outs = tuple(torch.empty(0, dtype=d) for d in dtypes)
         with pytest.raises(RuntimeError, match=f"expected scalar type '.*' but got '.*' for {role} output"):
             torch.mode(X, out=outs)
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (
+            lambda x: F.pad(x, ("a", "b")),
+            "argument 'pad' (position 2) must be tuple of ints, but found element of type str at pos 0",
+        ),
+        (
+            lambda x: F.pad(x, (1, "a")),
+            "argument 'pad' failed to unpack the object at pos 2 with error \"type must be tuple of ints,but got str\"",
+        ),
+        (lambda x: torch.zeros(2, 1.5), "'size' failed to unpack the object at pos 2"),
+        (
+            lambda x: x.flip(["a"]),
+            "argument 'dims' (position 1) must be tuple of ints, but found element of type str at pos 0",
+        ),
+        (lambda x: torch.flip(x, ["a"]), "argument 'dims' (position 2)"),
+        (lambda x: x.add("a"), "add(): argument 'other' (position 1) must be Tensor, not str"),
+        (lambda x: x.mul_("a"), "mul_(): argument 'other' (position 1) must be Tensor, not str"),
+        (lambda x: torch.add(x, "a"), "add(): argument 'other' (position 2) must be Tensor, not str"),
+        (lambda x: torch.linspace(0, 1, 2.5), "linspace(): argument 'steps' (position 3) must be int, not float"),
+        (lambda x: x.requires_grad_(1), "argument 'requires_grad' (position 1) must be bool, not int"),
+        (lambda x: setattr(x, "requires_grad", "yes"), "requires_grad must be a bool"),
+    ],
+)
+def test_values_of_the_wrong_type_are_named_with_their_place(call, words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        call(torch.ones(2, 3))
