@@ -221,10 +221,17 @@ def retain_grad(self) -> None:
     def keep(g: Tensor) -> Tensor:
         meta = kept()
         if meta is not None:
-            meta.grad = g if meta.grad is None else meta.grad + g
+            before = meta.grad
+            meta.grad = g if before is None or _is_over(before) else before + g
         return g
 
     node.retain_grad_hooks[number] = keep
+
+
+def _is_over(t: Tensor) -> bool:
+    """Whether a tensor stands for the examples of a vmap that has ended, so that there is nothing to add to."""
+    wrapped = t.__dict__.get("wrapped") if t._keys & TRANSFORMED else None
+    return wrapped is not None and wrapped.level not in ambient.transforms
 
 
 def get_backward_hooks(self):

@@ -15,7 +15,6 @@ from .per_parameter import (
     decay,
     move_ratio,
     number,
-    read,
     settled,
     zeros_like,
 )  # fmt: skip
@@ -70,7 +69,7 @@ class NAdam(PerParameter):
         ahead = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * group["momentum_decay"]))
         so_far = state["mu_product"]
         so_far *= now.to(so_far.dtype) if isinstance(now, Tensor) else now  # as it rounds a number
-        product = read(so_far)
+        product = number(settled(so_far, group))  # the next step writes it
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(g, 1 - beta1)
         square.mul_(beta2).addcmul_(g, g, value=1 - beta2)

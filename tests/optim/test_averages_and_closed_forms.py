@@ -100,3 +100,25 @@ def test_hooks_of_state_dicts_and_steps():
     handle.remove()
     with pytest.raises(TypeError, match="param_group must be a dict"):
         o.add_param_group([1])
+
+
+def test_a_differentiable_nadam_has_gradients_in_its_state():
+    def step(product, weight):
+        p = weight.clone()
+        p.grad = torch.tensor([0.3, 0.7], dtype=torch.float64)
+        optimizer = torch.optim.NAdam([p], lr=0.9, differentiable=True)
+        ones = torch.ones(2, dtype=torch.float64)
+        optimizer.state[p].update(
+            step=torch.tensor(10.0, dtype=torch.float64),
+            mu_product=product.clone(),
+            exp_avg=ones,
+            exp_avg_sq=ones.clone(),
+        )
+        optimizer.step()
+        return p
+
+    product = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(step, (product, weight))
+    (gradient,) = torch.autograd.grad(step(product, weight).sum(), product)
+    assert gradient.abs() > 1e-3
