@@ -120,6 +120,9 @@ class MultiheadAttention(Module):
                 f"because {reason}"
             )
         lengths = [len(t) for t in query.unbind()]
+        if not any(lengths):  # there is nothing to attend to, and nothing that attends
+            heads = () if average_attn_weights else (self.num_heads,)
+            return query, query.values().new_zeros(len(lengths), *heads, 0, 0) if need_weights else None
         padded = query.to_padded_tensor(0.0)
         ends = padded.new_tensor(lengths, dtype=dtypes.int64)
         padding = public("torch", "arange")(padded.shape[1], device=padded.device) >= ends[:, None]
@@ -135,6 +138,7 @@ class MultiheadAttention(Module):
         """What keeps nested tensors out, in PyTorch's words; None where nothing does."""
         parameters = [p for p in self.parameters() if p.requires_grad]
         reasons = {
+            f"input not batched; expected query.dim() of 3 but got {query.dim()}": query.dim() != 3,
             "non-self attention was used (query, key, and value are not the same Tensor)": query is not key
             or key is not value,
             "training is enabled": self.training,

@@ -188,7 +188,7 @@ def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, strid
         return result
     fake = fake_mode.from_tensor(result)
     if "_checkpoint_offset" in memory.__dict__:  # where in the file its bytes are
-        UntypedStorage.of(storage_of(fake))._checkpoint_offset = memory._checkpoint_offset
+        storage_of(fake).__dict__["_checkpoint_offset"] = memory.__dict__["_checkpoint_offset"]
     return fake
 
 

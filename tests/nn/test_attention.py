@@ -128,3 +128,14 @@ def test_attention_in_one_call_takes_three_kinds_of_masks():
     assert call(None, False)[1] is None
     with pytest.raises(RuntimeError, match="Mask Type should be defined"):
         call(pairs)
+
+
+def test_nested_tensors_without_elements():
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    with torch.no_grad():
+        out = layer(torch.nested.nested_tensor([torch.rand(0, 4), torch.rand(0, 4)]))
+        assert out.is_nested and [t.shape for t in out.unbind()] == [(0, 4), (0, 4)]
+        nested = torch.nested.nested_tensor([torch.rand(0, 4)])
+        assert layer.self_attn(nested, nested, nested)[1].shape == (1, 0, 0)
+        with pytest.raises(AssertionError, match="MultiheadAttention does not support NestedTensor outside"):
+            layer(torch.nested.nested_tensor([]))
