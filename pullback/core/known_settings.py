@@ -67,7 +67,7 @@ NAMES = {
         donated_buffer enable_activation_offloading enable_autograd_cache enable_complex_wrapper
         enable_remote_autograd_cache error_on_custom_op_aliasing fake_tensor_allow_meta
         fake_tensor_allow_unsafe_data_ptr_access fake_tensor_crossref fake_tensor_prefer_device_type
-        fake_tensor_propagate_real_tensors force_autograd_cache force_non_lazy_backward_lowering
+        fake_tensor_propagate_real_tensors force_autograd_cache
         functionalize_rng_ops generate_fake_kernels_from_real_mismatches graphsafe_rng_functionalization
         guess_tangent_strides_as_outputs joint_custom_pass max_dist_from_bw memory_budget_pareto_dir recompute_views
         remat_using_tags_for_fwd_loss_bwd_graph saved_tensors_hooks_filtering_mode selective_decompose

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..capture.fake.mode import FakeTensorMode, fake_mode_of
-from ..capture.front.boxing import boxed, takes_lists, unboxed
+from ..capture.front.boxing import takes_lists, unboxed
 from ..capture.shapes import ShapeEnv
 from ..capture.trace.make_fx import by_operator
 from ..capture.trace.subclasses import is_wrapper
@@ -27,10 +27,11 @@ from ..core.node import requires_grad
 from ..core.start_up import searched_later
 from ..core.tensor import FAKE, Tensor
 from ..func.stateless import functional_call
-from ..graph import Graph, GraphModule
+from ..graph import GraphModule
 from ..nn.module import Module
 from ..runtime.build import together
 from .bases import OTHER_BASES, Place, base_of
+from .callables import Later, callable_of, giving_written, placeholder_values, takes_symbols, with_writes
 from .config import config
 from .context import compiling
 from .facts import Joint
@@ -54,10 +55,19 @@ class Compilers:
     partition: Callable = default_partition
     decompositions: dict = field(default_factory=dict)
     dynamic: bool = False
+    lazy: bool = True  # whether a backward is compiled when it first runs
+    writes: bool = False  # whether graphs without a backward write the inputs that the function writes
 
 
 def compilers(
-    fw_compiler, bw_compiler=None, inference_compiler=None, partition_fn=None, decompositions=None, dynamic=False
+    fw_compiler,
+    bw_compiler=None,
+    inference_compiler=None,
+    partition_fn=None,
+    decompositions=None,
+    dynamic=False,
+    lazy=True,
+    writes=False,
 ) -> Compilers:
     return Compilers(
         fw_compiler,
@@ -66,6 +76,8 @@ def compilers(
         partition_fn or default_partition,
         by_operator(decompositions or {}),
         dynamic,
+        lazy,
+        writes,
     )
 
 
@@ -247,10 +259,13 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     number = joint.number = next(AOT_COUNTER)
     if not joint.differentiable:
         forward_only(joint)
-        joint.module.meta["written"] = joint.replaced()
-        _log("aot_graphs", "forward graph", joint.module)
+        module, kept = (joint.module, {}) if not using.writes else with_writes(joint)
+        module.meta["written"] = {} if kept else joint.replaced()
+        _log("aot_graphs", "forward graph", module)
         with compiling(number, "inference"):
-            forward = callable_of(using.inference(joint.module, list(joint.primals)))
+            forward = callable_of(using.inference(module, list(joint.primals)))
+        if kept:
+            forward = giving_written(forward, kept)
         return Compiled(joint, forward if joint.wrapping is None else joint.wrapping.around_forward(forward), None)
     inputs = (list(joint.primals), list(joint.tangents))
     _log("aot_joint_graph", "joint graph", joint.module)
@@ -265,7 +280,8 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     with together():  # C compilers work on the forward while loops of the backward are made
         with compiling(number, "forward"):
             forward = callable_of(using.forward(forward_module, list(joint.primals)))
-        backward = compile_backward(backward_module)
+        at_once = not using.lazy or config.force_non_lazy_backward_lowering or takes_symbols(backward_module)
+        backward = compile_backward(backward_module) if at_once else Later(compile_backward, backward_module)
     around = joint.wrapping
     if around is None:
         differentiable = functools.partial(differentiable_joint, joint.results, using)
@@ -303,38 +319,6 @@ def graph_results(joint: Joint) -> int:
     return joint.results if joint.wrapping is None else joint.wrapping.flat_results
 
 
-def placeholder_values(module: GraphModule) -> list:
-    return [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
-
-
-def callable_of(result) -> Callable:
-    """A compiler's result as a function of positional arguments; "boxed" ones take a list, which they may empty."""
-    if getattr(result, "_boxed_call", False):
-        return lambda *args: result(list(args))
-    return Run(result) if isinstance(result, GraphModule) else result
-
-
-class Run:
-    """A graph that no compiler has made anything else of. It runs by itself: no module hook hears of it."""
-
-    def __init__(self, module: GraphModule):
-        self.module = module
-
-    def __call__(self, *args):
-        return self.module.forward(*args)
-
-    def consume(self, args: list):
-        """The same of a list, which is emptied: each argument lives until its last use."""
-        return self.of_a_list.forward(args)
-
-    @functools.cached_property
-    def of_a_list(self) -> GraphModule:
-        graph = Graph()
-        graph.output(graph.graph_copy(self.module.graph, {}))
-        count = sum(n.op == "placeholder" for n in graph.nodes)
-        return boxed(GraphModule(self.module, graph), list(range(count)), [None] * count)[0]
-
-
 def differentiable_joint(results: int, using: Compilers, module: GraphModule) -> Callable:
     """Gradients as a function of arguments and tangents that can be differentiated: the joint graph, compiled in its turn."""
 
@@ -365,7 +349,15 @@ def aot_function(
     disable_functionalization: bool = False,
 ) -> Callable:
     """`fn`, compiled ahead of time at its first call with each kind of arguments."""
-    using = compilers(fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, dynamic)
+    using = compilers(
+        fw_compiler,
+        bw_compiler,
+        inference_compiler,
+        partition_fn,
+        decompositions,
+        dynamic,
+        writes=keep_inference_input_mutations,
+    )
     known: dict = {}  # structure of the arguments -> what is compiled for it
 
     @functools.wraps(fn)
@@ -415,10 +407,12 @@ def aot_module_simplified(
     decompositions: dict | None = None,
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable | None = None,
+    *,
+    lazy_backward: bool = True,
     **options,
 ) -> Callable:
-    """A flat module (a captured graph) compiled at once for the example arguments; parameters become inputs. Whoever calls
-    the result sees to it that the arguments are of that kind."""
+    """A flat module (a captured graph) compiled at once for the example arguments, its backward when it first runs (`lazy_backward`);
+    parameters become inputs. Whoever calls the result sees to it that the arguments are of that kind."""
     if any(type(a) is list for a in args):
         if not isinstance(mod, GraphModule):
             raise TypeError(f"aot_module_simplified: only a captured graph takes lists, got {type(mod).__name__}")
@@ -426,10 +420,18 @@ def aot_module_simplified(
         return takes_lists(
             aot_module_simplified(
                 unboxed(mod, list(args)), flat, fw_compiler, bw_compiler, partition_fn, decompositions,
-                keep_inference_input_mutations, inference_compiler, **options,
+                keep_inference_input_mutations, inference_compiler, lazy_backward=lazy_backward, **options,
             )
         )  # fmt: skip
-    using = compilers(fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions)
+    using = compilers(
+        fw_compiler,
+        bw_compiler,
+        inference_compiler,
+        partition_fn,
+        decompositions,
+        lazy=lazy_backward,
+        writes=keep_inference_input_mutations,
+    )
     names = [*_parameters(mod), *_buffers(mod)]
 
     def flat_fn(*given):

@@ -43,6 +43,10 @@ class AliasedWrite(Exception):
         self.inputs = inputs  # which ones
 
 
+class MovedAndWritten(NotImplementedError, AssertionError):
+    """An input that is given other memory, and written so that its history matters. Callers know it as either class."""
+
+
 def _as_it_came(value):
     """An input's fake apart from the one that the function gets, which may give that another shape (`unsqueeze_`)."""
     if not isinstance(value, Tensor):
@@ -147,7 +151,7 @@ class JointTrace:
             if a._memory is self.functional.moved[id(a)][1]._memory and geometry(a) == where:
                 continue
             if requires_grad(a) and (edge_of(a) != edge or geometry(a)[0] != where[0]):
-                raise NotImplementedError(
+                raise MovedAndWritten(
                     f"set_() or an assignment to .data gives input {i} other memory, but the input has other mutations that we cannot "
                     "keep in the graph: it requires grad, and is written in autograd's sight or gets another shape"
                 )

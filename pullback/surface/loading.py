@@ -79,7 +79,9 @@ def compile_ahead(module: Any, inputs: list, compiler: Callable, partition: str)
     from ..joint import aot
     from ..joint import partition as partitions
 
-    return aot.aot_module_simplified(module, inputs, compiler, partition_fn=getattr(partitions, partition))
+    return aot.aot_module_simplified(
+        module, inputs, compiler, partition_fn=getattr(partitions, partition), lazy_backward=False
+    )
 
 
 def compile_native(module: Any) -> Callable:

@@ -385,7 +385,7 @@ def test_compilers_get_graphs_and_fakes():
         lambda x, y: (x @ y).sin(), compiler("forward"), compiler("backward"), inference_compiler=compiler("inference")
     )
     x, y = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4)
-    f(x, y)
+    f(x, y).sum().backward()
     assert kinds["forward"] == [("primals_1", (2, 3)), ("primals_2", (3, 4))]
     assert ("tangents_1", (2, 4)) in kinds["backward"] and "inference" not in kinds
 
@@ -409,7 +409,10 @@ def test_inference_compiles_no_backward(how):
         out = f(x)
     assert called == ["inference"] and not out.requires_grad and out.grad_fn is None
     if how == "no_grad":
-        assert f(x).requires_grad and called == ["inference", "forward", "backward"]
+        out = f(x)
+        assert out.requires_grad and called == ["inference", "forward"]
+        out.sum().backward()
+        assert called == ["inference", "forward", "backward"]
 
 
 def test_boxed_compilers():
@@ -638,7 +641,7 @@ def test_names_while_compiling():
         assert names[-1] in get_aot_graph_name()
         return graph
 
-    aot_function(torch.sin, compiler)(torch.ones(2, requires_grad=True))
+    aot_function(torch.sin, compiler)(torch.ones(2, requires_grad=True)).sum().backward()
     aot_function(torch.sin, compiler)(torch.ones(2))
     assert [n.partition("_")[2] for n in names] == ["forward", "backward", "inference"]
     assert get_aot_compilation_context()[0] == []
@@ -671,3 +674,51 @@ def test_a_backend_of_compilers():
     assert len(graphs) == 2 and "sin" in graphs[0] and "cos" in graphs[1]
     with pytest.raises(TypeError, match="fw_compiler is missing; got bw_compiler"):
         aot_autograd(bw_compiler=compiler)
+
+
+def test_a_backward_that_takes_symbols_is_compiled_with_its_forward():
+    called = []
+
+    def compiler(graph, inputs):
+        called.append(graph)
+        return graph
+
+    x = torch.randn(3, 4, requires_grad=True)
+    aot_function(lambda x: x.sin() * x.shape[0], compiler, dynamic=True)(x)
+    assert len(called) == 2
+
+
+def test_a_backward_is_compiled_with_its_forward_on_demand():
+    called = []
+
+    def compiler(graph, inputs):
+        called.append(graph)
+        return graph
+
+    with config.patch(force_non_lazy_backward_lowering=True):
+        aot_function(torch.sin, compiler)(torch.randn(3, requires_grad=True))
+    assert len(called) == 2
+
+
+def test_graphs_without_a_backward_write_inputs_where_that_is_asked():
+    graphs = []
+
+    def compiler(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    def f(x, y):
+        y.add_(x)
+        x.mul_(2)
+        x.add_(1)
+        return y * 3, x.view(-1)
+
+    x, y = torch.ones(2), torch.full((2,), 5.0)
+    out, view = aot_function(f, compiler, keep_inference_input_mutations=True)(x, y)
+    assert graphs[0].code.count("torch.ops.aten.copy_.default(") == 2
+    assert len(graphs[0].graph.output_node().args[0]) == 1
+    assert out.tolist() == [18, 18] and x.tolist() == [3, 3] and y.tolist() == [6, 6]
+    assert view.data_ptr() == x.data_ptr() and x._version == y._version == 1
+    plain = aot_function(f, compiler)
+    plain(x, y)
+    assert "copy_" not in graphs[1].code and x.tolist() == [7, 7]

@@ -205,5 +205,5 @@ def test_gradients_on_a_device_are_turned_to_the_order_of_their_inputs_within_th
     with FakeTensorMode():
         x = torch.empty(2, 3, 8, 8, device=where).to(memory_format=torch.channels_last)
         w = torch.empty(4, 3, 3, 3, device=where, requires_grad=True)
-        aot_function(torch.nn.functional.conv2d, lambda module, inputs: module, backward)(x, w)
+        aot_function(torch.nn.functional.conv2d, lambda module, inputs: module, backward)(x, w).sum().backward()
     assert found == [strides]

@@ -121,6 +121,7 @@ ahead = Settings(
     activation_memory_budget=1.0,
     treat_parameters_as_free_to_save=True,
     functionalize_rng_ops=False,  # True: exporting refuses; random operators are never made functional here
+    force_non_lazy_backward_lowering=False,  # True: backwards are compiled with their forwards, and not when they first run
     debug_assert=False,  # True: a compiled function checks that its arguments are as it was compiled for
     fake_tensor_propagate_real_tensors=False,  # True: exporting runs the program on the example too, to know what data decides
     fake_tensor_allow_meta=True,  # False: a fake mode made now refuses fakes on the device without data

@@ -420,6 +420,11 @@ class GraphTrace(TorchDispatchMode):
 
     def resize(self, target: Tensor, shape: tuple, stride: tuple) -> None:
         """A tensor gets another shape, when the graph runs too."""
+        if self not in marks_of(target) or id(target) in self.lifted:
+            raise NotImplementedError(
+                "Can't call metadata mutating ops where a graph is traced: resize_() of a tensor that is a constant of the graph, whose shape "
+                "would be another at each run"
+            )
         memory_format = format_of(shape, stride)
         if memory_format is None:
             raise NotImplementedError(

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...core import modes
+from ...core.geometry import Geometry
 from ...core.node import requires_grad
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, SUBCLASS, Tensor, stride_of, subclass_of
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, SUBCLASS, Tensor, stride_of, subclass_of, wrap_meta
+from ...ops.system.inplace import bump
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import TorchDispatchMode, call_subclasses, dispatch_args
 from ..fake.conversion import OWN_ATTRIBUTES
@@ -220,13 +222,16 @@ def description(t: Tensor) -> tuple:
 
 # ---- for the classes' own rules
 def return_and_correct_aliasing(func: Operator, args: tuple, kwargs: dict | None, out):
-    """What `__torch_dispatch__` gives for an operator: where the operator returns an argument that it wrote, that very one.
+    """What `__torch_dispatch__` gives for an operator: where the operator returns an argument that it wrote, that very one, and where it
+    changed the shape of that, the wrapper has it too.
 
     Which wrapper is a view of which is noted by autograd, so there is nothing to do for views."""
     given = dict(zip((a.name for a in func.schema.arguments), args, strict=False)) | (kwargs or {})
     written = {alias: given.get(a.name) for a in func.schema.arguments if a.writes for alias in _aliases(a)}
     if not written:
         return out
+    if _changes_shape(func) and args[0]._keys & DISPATCH_SUBCLASS:
+        _reshape(func, args, kwargs or {})
     many = isinstance(out, (tuple, list))
     results = list(out) if many else [out]
     for i, returned in enumerate(func.schema.returns[: len(results)]):
@@ -234,6 +239,29 @@ def return_and_correct_aliasing(func: Operator, args: tuple, kwargs: dict | None
         if found and found[0] is not None:
             results[i] = found[0]
     return type(out)(results) if many and not hasattr(out, "_fields") else tuple(results) if many else results[0]
+
+
+def _changes_shape(func: Operator) -> bool:
+    """Whether an operator gives its first argument another shape."""
+    return func.name in ("resize_", "resize_as_", "set_") or func.inplace_of is not None and func.inplace_of.is_view
+
+
+def _reshape(func: Operator, args: tuple, kwargs: dict) -> None:
+    """Give a wrapper the shape that an operator gives it in place, found out on tensors without data."""
+
+    def bare(value):
+        if not isinstance(value, Tensor):
+            return value
+        result = wrap_meta(tuple(value._array.shape), value.dtype, stride_of(value))
+        result._offset = value._offset
+        return result
+
+    target = args[0]
+    with modes.masked(modes.GRAD | modes.DISPATCH):
+        done = func(*[bare(a) for a in args], **{k: bare(v) for k, v in kwargs.items()})
+    if target._array.__class__ is Geometry:
+        target._array, target._offset = done._array, done._offset
+    bump(target)
 
 
 def _aliases(value) -> set[str]:

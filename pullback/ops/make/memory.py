@@ -140,6 +140,11 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     bump(self)
     if self._autograd is not None and self._autograd.accumulator is not None and not self._keys & FAKE:
         self._autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more
+    return _forgotten(self, node)
+
+
+def _forgotten(self, node: Forgotten | None) -> Tensor:
+    """A tensor that has other memory now, with the history that says so, where a gradient is wanted."""
     if node is not None:
         node.outputs = ((self._array.shape, self.dtype, self.device),)
         above.rebase_history(self, (node, 0))
@@ -161,9 +166,10 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     if ambient.mode & CAPTURE and source is not None and not isinstance(source, Tensor):
         ambient.captures[-1].refuse("it gives a tensor the memory of a storage")
     if is_heard(self, source):
+        node = _forgetting(self, source)
         told = tell(*_set_call(self, source, storage_offset, size, stride))
         if told is not NotImplemented:
-            return told
+            return _forgotten(self, node) if node is not None else told
     return _set_in_graphs(self, source, storage_offset, size, stride)
 
 
@@ -214,15 +220,20 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
     """Change the shape in place; the storage grows if it must."""
     shape = sizes_from("resize_", sizes)
     if is_heard(self):
+        _refuse_history(self)
         told = tell(_resize_to, (self, shape, memory_format))
         if told is not NotImplemented:
             return told
     return _resize_(self, shape, memory_format)
 
 
-def _resize_(self, shape: tuple, memory_format) -> Tensor:
+def _refuse_history(self) -> None:
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+
+
+def _resize_(self, shape: tuple, memory_format) -> Tensor:
+    _refuse_history(self)
     check_inference_write(self)
     if self._keys & TRANSFORMED and shape != self._array.shape:
         raise RuntimeError(
@@ -249,6 +260,7 @@ _resize_to = declare(
 @front("Tensor.resize_as_", "torch.resize_as_")
 def resize_as_(input, the_template, memory_format=None) -> Tensor:
     if is_heard(input, the_template):
+        _refuse_history(input)
         told = tell(_resize_like, (input, the_template, memory_format))
         if told is not NotImplemented:
             return told

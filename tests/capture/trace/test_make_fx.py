@@ -263,3 +263,6 @@ def test_what_changes_shapes_and_memory_is_in_the_graph():
     assert take(x, y).tolist() == [2, 2, 2] and x.data_ptr() == y.data_ptr()
     with pytest.raises(NotImplementedError, match="Can't call metadata mutating ops"):
         make_fx(lambda x, y: x.resize_as_(y, memory_format=torch.preserve_format))(torch.empty(0), torch.ones(2, 3).t())
+    constant = torch.ones(2)
+    with pytest.raises(NotImplementedError, match="Can't call metadata mutating ops"):
+        make_fx(lambda x: constant.resize_(3) + x)(torch.ones(3))

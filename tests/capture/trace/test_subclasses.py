@@ -130,6 +130,50 @@ def test_written_arguments_are_returned():
     assert return_and_correct_aliasing(torch.ops.aten.view.default, (x, [2]), {}, other) is other
 
 
+class Corrected(Pair):
+    """A pair of which in-place changes of shape show."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return return_and_correct_aliasing(func, args, kwargs, super().__torch_dispatch__(func, types, args, kwargs))
+
+
+RESHAPING = {
+    "transpose_": lambda t: t.transpose_(1, 0),
+    "swapaxes_": lambda t: t.swapaxes_(0, 2),
+    "unsqueeze_": lambda t: t.unsqueeze_(0),
+    "squeeze_": lambda t: t.squeeze_(),
+    "as_strided_": lambda t: t.as_strided_((2, 2), (2, 1), 1),
+}
+LEAVES = {
+    "resize_": lambda t: t.resize_(2, 2),
+    "resize_as_": lambda t: t.resize_as_(torch.ones(4, 1)),
+    "set_": lambda t: t.set_(Corrected(torch.ones(5), torch.ones(5)) if isinstance(t, Pair) else torch.ones(5)),
+}
+
+
+@pytest.mark.parametrize("name", [*RESHAPING, *LEAVES])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_wrappers_have_the_shape_that_they_were_given_in_place(name, recorded):
+    def made():
+        return Corrected(torch.arange(8.0).view(1, 2, 4), torch.ones(1, 2, 4))
+
+    change = RESHAPING.get(name) or LEAVES[name]
+    like = change(torch.arange(8.0).view(1, 2, 4))
+    x = made().requires_grad_() if recorded else made()
+    if recorded and name in LEAVES:
+        with pytest.raises(RuntimeError, match="requires? grad"):
+            change(x)
+        return
+    t = x.clone() if recorded else x
+    assert change(t) is t
+    assert (t.shape, t.stride(), t.storage_offset()) == (like.shape, like.stride(), like.storage_offset())
+    assert torch.equal(t.a, like) and t._version == 1
+    if recorded:
+        t.sum().backward()
+        assert x.grad.shape == x.shape
+
+
 # ---- compiled functions
 def counting(f):
     graphs = []
