@@ -104,7 +104,7 @@ class Tracing:
         if given is not None:
             return given
         if self.mode == "fake":
-            return FakeTensorMode(allow_non_fake_inputs=allow_real)
+            return FakeTensorMode(allow_non_fake_inputs=True)
         from ..shapes import ShapeEnv
 
         return FakeTensorMode(allow_non_fake_inputs=allow_real, shape_env=ShapeEnv(), static_shapes=False)
