@@ -6,6 +6,7 @@ import types
 import warnings
 from collections.abc import Iterable
 
+from ...core.device import device
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...ops.system.operator import public
@@ -38,7 +39,7 @@ def get_total_norm(
         return public("torch", "tensor")(0.0)
     vector_norm = public("linalg", "vector_norm")
     first = tensors[0].device
-    norms = [vector_norm(t, norm_type).to(first) for t in tensors]
+    norms = [_on(first, vector_norm(t, norm_type)) for t in tensors]
     total = vector_norm(public("torch", "stack")(norms), norm_type)
     if error_if_nonfinite and (total.isnan() | total.isinf()):
         raise RuntimeError(
@@ -47,6 +48,10 @@ def get_total_norm(
             "`error_if_nonfinite=False`"
         )
     return total
+
+
+def _on(where: device, t: Tensor) -> Tensor:
+    return t if t.device is where else t.to(where)
 
 
 @no_grad()
@@ -68,7 +73,7 @@ def clip_grads_with_norm_(
     # Multiplying by 1 changes nothing, and asking the tensor whether it is above 1 would make the device wait.
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for g in grads:
-        g.mul_(factor.to(g.device))
+        g.mul_(_on(g.device, factor))
 
 
 @no_grad()
