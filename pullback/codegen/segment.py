@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..capture.front.config import native as settings
-from ..core.arrays import LARGE, keep_freed_memory
 from ..core.events import listeners
 from ..core.storage import storage_of, window
 from ..core.tensor import Tensor, stride_of, view_of, wrap
@@ -161,8 +160,6 @@ class Segment:
 
     def build(self) -> None:
         self.rooms = Rooms(self, self.source.arena)
-        if any(b.size * b.dtype.itemsize >= LARGE for b in self.source.outputs):
-            keep_freed_memory()
         if not self.empty:
             self.library = Library((self.building or self.begin())())
         if self.library is not None and self.engine is not None:

@@ -254,27 +254,27 @@ static PyObject *py_reducers(PyObject *self, PyObject *none) {
     return both;
 }
 
-/* softmax_backward(g, result of softmax, gradient, logarithm, n, threads): rows of length n */
+/* softmax_backward(g, result of softmax, gradient, logarithm, n, inner, threads): along the middle of (outer, n, inner) */
 static PyObject *py_softmax_backward(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array given[3];
     int done = 1;
     memset(given, 0, sizeof given);
-    if (nargs != 6)
-        return PyErr_Format(PyExc_TypeError, "softmax_backward takes 6 arguments");
-    Py_ssize_t n = PyLong_AsSsize_t(args[4]);
-    long threads = PyLong_AsLong(args[5]);
+    if (nargs != 7)
+        return PyErr_Format(PyExc_TypeError, "softmax_backward takes 7 arguments");
+    Py_ssize_t n = PyLong_AsSsize_t(args[4]), inner = PyLong_AsSsize_t(args[5]);
+    long threads = PyLong_AsLong(args[6]);
     if (PyErr_Occurred())
         return NULL;
     for (int i = 0; i < 3 && done; i++)
         done = take(args[i], &given[i], i == 2) && kind_of(&given[i]) && kind_of(&given[i]) == kind_of(&given[0]) &&
                count(&given[i]) == count(&given[0]);
-    done = done && n > 0 && count(&given[0]) % n == 0;
+    done = done && n > 0 && inner > 0 && count(&given[0]) % (n * inner) == 0;
     if (done && kind_of(&given[0]) == 'f') {
-        Job_f job = {.g = given[0].view.buf, .x = given[1].view.buf, .out = given[2].view.buf, .outer = count(&given[0]) / n, .n = n,
+        Job_f job = {.g = given[0].view.buf, .x = given[1].view.buf, .out = given[2].view.buf, .outer = count(&given[0]) / (n * inner), .n = n, .inner = inner,
                      .kind = args[3] == Py_True};
         RUN(softmax_backward_all_f, job, count(&given[0]), (int)threads)
     } else if (done) {
-        Job_d job = {.g = given[0].view.buf, .x = given[1].view.buf, .out = given[2].view.buf, .outer = count(&given[0]) / n, .n = n,
+        Job_d job = {.g = given[0].view.buf, .x = given[1].view.buf, .out = given[2].view.buf, .outer = count(&given[0]) / (n * inner), .n = n, .inner = inner,
                      .kind = args[3] == Py_True};
         RUN(softmax_backward_all_d, job, count(&given[0]), (int)threads)
     }
@@ -481,7 +481,7 @@ static PyMethodDef methods[] = {
     {"reduce", (PyCFunction)(void (*)(void))py_reduce, METH_FASTCALL, "reduce(source, result, kind, n, inner, threads) -> bool"},
     {"reducers", py_reducers, METH_NOARGS, "reducers() -> addresses of the loops of float32 and float64"},
     {"softmax_backward", (PyCFunction)(void (*)(void))py_softmax_backward, METH_FASTCALL,
-     "softmax_backward(g, result, gradient, logarithm, n, threads) -> bool"},
+     "softmax_backward(g, result, gradient, logarithm, n, inner, threads) -> bool"},
     {"layer_norm_backward", (PyCFunction)(void (*)(void))py_layer_norm_backward, METH_FASTCALL,
      "layer_norm_backward(g, source, weight, mean, rstd, gradient, weight_gradient, bias_gradient, threads) -> bool"},
     {"cumsum", (PyCFunction)(void (*)(void))py_cumsum, METH_FASTCALL, "cumsum(source, result, n, inner, threads) -> bool"},

@@ -7,6 +7,8 @@ runs an element-wise function over chunks of large arrays on a small pool of thr
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -129,31 +131,20 @@ def strided(buffer, shape: tuple, dtype: np.dtype, offset: int, strides: tuple |
     return library_of(buffer).ndarray(shape, dtype, buffer.data + offset, strides=strides)
 
 
-def keep_freed_memory() -> None:
-    """Ask the C library to reuse the memory of large arrays rather than return it: fresh pages cost more than the work.
-
-    Called once, when the first large array is met; without glibc there is nothing to ask.
-    """
-    global _asked
-    if _asked:
-        return
-    _asked = True
-    import ctypes
-    import sys
-
-    if sys.platform == "linux":
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-        if mallopt is not None:
-            mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD: its largest value
-            mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
+def _keep_freed_memory() -> None:
+    """Ask the C library to reuse the memory of large arrays rather than return it: fresh pages cost more than the work. Without glibc there is
+    nothing to ask."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD: its largest value
+        mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
 
 
-_asked = False
+_keep_freed_memory()
 
 
 def run_chunks(tasks: list) -> list:
     """Run thunks over large arrays at the same time."""
-    keep_freed_memory()
     return run_all(tasks)
 
 

@@ -12,7 +12,6 @@ import os
 
 import numpy as np
 
-from .arrays import keep_freed_memory
 from .threads import native_pool, thread_count
 
 _elements = None
@@ -32,7 +31,6 @@ if _elements is not None:
 
 def use_threads() -> None:
     """Before ufuncs of the table are called on large arrays: as many threads as large work may use share them."""
-    keep_freed_memory()
     if _elements is not None:
         _elements.use_threads(thread_count())
 

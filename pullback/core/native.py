@@ -74,11 +74,12 @@ def layer_norm(x, n: int, weight, bias, eps: float):
 
 
 def softmax_backward(g, out, axis: int, logarithm: bool = False):
-    """The gradient of softmax, or of its logarithm, from its result; along the last axis."""
-    if not applies(g) or not applies(out) or g.dtype != out.dtype or axis != out.ndim - 1:
+    """The gradient of softmax, or of its logarithm, along an axis, from its result."""
+    if not applies(g) or not applies(out) or g.dtype != out.dtype or not out.ndim:
         return None if is_host(out) else on_device().softmax_backward(g, out, axis, logarithm)
     result = np.empty(out.shape, out.dtype)
-    _native.softmax_backward(g, out, result, logarithm, out.shape[-1], _threads(out))
+    inner = math.prod(out.shape[axis + 1 :])
+    _native.softmax_backward(g, out, result, logarithm, out.shape[axis], inner, _threads(out))
     return result
 
 

@@ -31,8 +31,8 @@ static void N(partial)(void *data, Py_ssize_t first, Py_ssize_t last) {
 
 static void N(softmax_backward_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
     N(Job) *j = data;
-    Py_ssize_t at = first * j->n;
-    N(softmax_backward)(j->g + at, j->x + at, j->out + at, last - first, j->n, j->kind);
+    Py_ssize_t at = first * j->n * j->inner;
+    N(softmax_backward)(j->g + at, j->x + at, j->out + at, last - first, j->n, j->inner, j->kind);
 }
 
 static void N(layer_norm_backward_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
@@ -57,7 +57,7 @@ static void N(cumsum_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
     N(cumsum)(j->x + at, j->out + at, last - first, j->n, j->inner);
 }
 
-static void N(softmax_backward_all)(N(Job) *j, int threads) { share(N(softmax_backward_part), j, j->outer, rows_of(j->n), threads); }
+static void N(softmax_backward_all)(N(Job) *j, int threads) { share(N(softmax_backward_part), j, j->outer, rows_of(j->n * j->inner), threads); }
 
 /* By blocks of rows, which lie with the threads that wrote them; by columns where that is one block. The sums are the same to the bit. */
 static void N(parameters_all)(N(Job) *j, int threads) {

@@ -247,16 +247,44 @@ INLINE void N(sum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, P
         out[l] = (T)(total[l] / divisor);
 }
 
-/* the gradient of softmax (or of its logarithm) from g and its result y */
-CLONES static void N(softmax_backward)(const T *restrict g, const T *restrict y, T *restrict out, Py_ssize_t rows, Py_ssize_t n, int logarithm) {
-    for (Py_ssize_t row = 0; row < rows; row++, g += n, y += n, out += n) {
-        T sum = (T)(logarithm ? N(sum_row)(g, n) : N(dot_row)(g, y, n, (T)0));
-        if (logarithm)
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] = g[i] - N(exp_down)(y[i]) * sum;
+INLINE void N(softmax_backward_row)(const T *restrict g, const T *restrict y, T *restrict out, Py_ssize_t n, int logarithm) {
+    T sum = (T)(logarithm ? N(sum_row)(g, n) : N(dot_row)(g, y, n, (T)0));
+    if (logarithm)
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = g[i] - N(exp_down)(y[i]) * sum;
+    else
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = y[i] * (g[i] - sum);
+}
+
+INLINE void N(softmax_backward_columns)(const T *restrict g, const T *restrict y, T *restrict out, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width,
+                                        int logarithm) {
+    double total[COLUMNS] = {0};
+    T sum[COLUMNS];
+    for (Py_ssize_t start = 0; start < n; start += ROWS) {
+        Py_ssize_t stop = start + ROWS < n ? start + ROWS : n;
+        T part[COLUMNS] = {0};
+        for (Py_ssize_t i = start * inner; i < stop * inner; i += inner)
+            for (Py_ssize_t l = 0; l < width; l++)
+                part[l] += logarithm ? g[i + l] : g[i + l] * y[i + l];
+        for (Py_ssize_t l = 0; l < width; l++)
+            total[l] += part[l];
+    }
+    for (Py_ssize_t l = 0; l < width; l++)
+        sum[l] = (T)total[l];
+    for (Py_ssize_t i = 0; i < n * inner; i += inner)
+        for (Py_ssize_t l = 0; l < width; l++)
+            out[i + l] = logarithm ? g[i + l] - N(exp_down)(y[i + l]) * sum[l] : y[i + l] * (g[i + l] - sum[l]);
+}
+
+/* the gradient of softmax (or of its logarithm) from g and its result y, along the middle of (outer, n, inner) */
+CLONES static void N(softmax_backward)(const T *g, const T *y, T *out, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, int logarithm) {
+    for (Py_ssize_t o = 0; o < outer; o++, g += n * inner, y += n * inner, out += n * inner) {
+        if (inner == 1)
+            N(softmax_backward_row)(g, y, out, n, logarithm);
         else
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] = y[i] * (g[i] - sum);
+            for (Py_ssize_t c = 0; c < inner; c += COLUMNS)
+                N(softmax_backward_columns)(g + c, y + c, out + c, n, inner, inner - c < COLUMNS ? inner - c : COLUMNS, logarithm);
     }
 }
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from . import device as devices
 from . import dtype as dtypes
-from .arrays import keep_freed_memory
 from .extension import extension
 from .modes import ambient, process
 from .node import UNTRACKED_VIEW
@@ -55,12 +54,6 @@ def through_bits(function: Callable[[tuple], Any]) -> Callable[[tuple], Any]:
     return function
 
 
-def threads_for_large() -> int:
-    """How many threads the functions use where there are many elements."""
-    keep_freed_memory()
-    return thread_count()
-
-
 def in_turn(first: Callable, second: Callable) -> Callable:
     """A function that asks the second where the first gives None: two modules compute calls of one operator."""
     if (calls := extension("_calls")) is not None:
@@ -90,7 +83,7 @@ for _name in (
         if hasattr(_module, "use_reducers") and (_native := extension("_native")) is not None:
             _module.use_reducers(*_native.reducers())
         if hasattr(_module, "use_threads"):
-            _module.use_threads(native_pool(), threads_for_large)
+            _module.use_threads(native_pool(), thread_count)
         if hasattr(_module, "use_bfloat16"):
             _module.use_bfloat16(np.dtype(dtypes.bfloat16.numpy).num, dtypes.bfloat16, process)
         if hasattr(_module, "use_process"):

@@ -51,6 +51,20 @@ def test_softmax_over_the_whole_range_of_exp():
     np.testing.assert_allclose(native.softmax(pairs, 1)[:, 0], np.exp(x) / (1 + np.exp(x)), rtol=1e-15, atol=1e-322)
 
 
+@pytest.mark.parametrize("logarithm", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 1, 5), (2, 31, 1), (2, 33, 3), (1, 2000, 300), (9, 40, 70)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradients_of_softmax_along_any_axis(shape, dtype, logarithm, two_threads):
+    for axis in range(3):
+        g, y = random(*shape, dtype=dtype), native.softmax(random(*shape, dtype=dtype) * 3, axis, logarithm)
+        wide, share = g.astype(np.float64), np.exp(y.astype(np.float64)) if logarithm else y.astype(np.float64)
+        expected = share * (wide - (wide * share).sum(axis, keepdims=True))
+        if logarithm:
+            expected = wide - share * wide.sum(axis, keepdims=True)
+        found = native.softmax_backward(g, y, axis, logarithm)
+        np.testing.assert_allclose(found, expected, atol=2e-5 if dtype is np.float32 else 1e-12)
+
+
 def test_results_do_not_depend_on_threads(two_threads):
     a = random(3000, 200, dtype=np.float32)
     several = native.reduce(native.SUM, a, (0, 1), False), native.softmax(a, 1), native.moments(a, (0,))
