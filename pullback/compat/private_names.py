@@ -195,11 +195,6 @@ def get_default_device() -> str:
     return str(default())
 
 
-def is_alias_of(a, b) -> bool:
-    """Whether two tensors share memory."""
-    return storage_of(a) is storage_of(b)
-
-
 def tqdm(iterable=None, **options):
     """tqdm's progress bar where it is installed; without it, what is iterated over, as it is."""
     try:

@@ -37,6 +37,17 @@ def shares_memory(a: Tensor, b: Tensor) -> bool:
     return bool(library(a.device).may_share_memory(a._array, b._array))
 
 
+def is_alias_of(a, b) -> bool:
+    """Whether two tensors, or lists of tensors, have memory in common."""
+    return any(shares_memory(s, t) for s in flat_tensors((a,)) for t in flat_tensors((b,)))
+
+
+def overlaps(a, b) -> bool:
+    """Whether two tensors, or lists of tensors, may have elements in common, and not their memory alone."""
+    pairs = [(s, t) for s in flat_tensors((a,)) for t in flat_tensors((b,)) if shares_memory(s, t)]
+    return any(s is t or library(s.device).may_share_memory(s._array, t._array) for s, t in pairs)
+
+
 def check_results(name: str, inputs: tuple, keywords: dict, out, module: Callable[[], object]) -> None:
     """Raise where a result is an input, or shares memory with one or with another result."""
     if out is None:
