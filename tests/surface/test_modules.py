@@ -74,6 +74,9 @@ def test_backends():
     assert libraries.cudnn.enabled and not libraries.cudnn.deterministic
     assert libraries.cudnn.set_flags(_benchmark=True)[1] is False and libraries.cudnn.benchmark
     libraries.cudnn.benchmark = False
+    with libraries.miopen.flags(immediate=True):
+        assert libraries.miopen.immediate
+    assert libraries.miopen.set_flags(_immediate=None) == (False,) and not libraries.miopen.immediate
     libraries.cuda.matmul.allow_tf32 = True
     assert torch.get_float32_matmul_precision() == "high"
     torch.set_float32_matmul_precision("highest")
