@@ -302,6 +302,10 @@ class set_grad_enabled(_GradMode):
     """
 
     def __new__(cls, mode: bool):
+        if not isinstance(mode, (bool, np.bool_)):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
         self = object.__new__(cls)
         self.value = bool(mode)
         self.entered = [ambient.mode & GRAD]

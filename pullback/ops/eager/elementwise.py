@@ -26,7 +26,7 @@ FLOATS = frozenset((dtypes.float32, dtypes.float64))
 WHOLE = frozenset((dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8, dtypes.uint8))
 NUMBERS = frozenset((int, float, bool, complex))
 REALS = frozenset((int, float, bool))
-_PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "REALS", "str": "STRINGS"}
+_PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "WHOLES", "bool": "TRUTHS", "str": "STRINGS"}
 
 
 def lines_of(call: Call) -> list[str]:
@@ -54,7 +54,9 @@ def names_of(op: Operator) -> dict:
     declared = functional.declared
     result = declared.result
     names = {
-        "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,)),
+        "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)},
+        "WHOLES": frozenset((int,)), "WHOLES_OR_NONE": frozenset((int, type(None))), "TRUTHS": frozenset((bool,)),
+        "TRUTHS_OR_NONE": frozenset((bool, type(None))), "STRINGS": frozenset((str,)),
         "laid_out": laid_out, "written_once": written_once, "is_unheard": is_unheard, "may_have_history": may_have_history, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None,
         "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "with_number": with_number,

@@ -107,8 +107,14 @@ clone_op = _copying(
 )
 
 
+def _no_format(function: str, value: object) -> TypeError:
+    return TypeError(f"{function}(): argument 'memory_format' must be torch.memory_format, not {type(value).__name__}")
+
+
 @front("torch.clone", "Tensor.clone")
 def clone(input, *, memory_format=None) -> Tensor:
+    if memory_format is not None and memory_format.__class__ is not devices.memory_format:
+        raise _no_format("clone", memory_format)
     return dispatch(clone_op, (input, memory_format))
 
 
@@ -116,6 +122,8 @@ def clone(input, *, memory_format=None) -> Tensor:
 def contiguous(self, memory_format=devices.contiguous_format) -> Tensor:
     if memory_format is devices.preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if memory_format.__class__ is not devices.memory_format:
+        raise _no_format("contiguous", memory_format)
     return self if self.is_contiguous(memory_format=memory_format) else dispatch(clone_op, (self, memory_format))
 
 

@@ -5,6 +5,8 @@ In: sizes, and the options of every factory. Out: a new tensor, with names, in `
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
@@ -201,6 +203,8 @@ def finish(
             resize_output(out, t._array.shape)
         write(out, t)
         t = out
+    if requires_grad is not False and not isinstance(requires_grad, (bool, np.bool_)):
+        raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     if requires_grad:
         set_requires_grad(t, True)
     return t

@@ -154,7 +154,7 @@ def _functional(name: str, ops: tuple[Operator, Operator], training_default: boo
 
     def apply(input, p=0.5, training=training_default, inplace=False) -> Tensor:
         check_probability(name, input, p)
-        return ops[inplace](input, p, training)
+        return ops[bool(inplace)](input, p, training)
 
     apply.__name__ = apply.__qualname__ = name
     return front(f"nn.functional.{name}")(apply)

@@ -123,6 +123,15 @@ def test_mode_names_the_output_of_another_dtype():
         (lambda x: torch.linspace(0, 1, 2.5), "linspace(): argument 'steps' (position 3) must be int, not float"),
         (lambda x: x.requires_grad_(1), "argument 'requires_grad' (position 1) must be bool, not int"),
         (lambda x: setattr(x, "requires_grad", "yes"), "requires_grad must be a bool"),
+        (lambda x: torch.tensor(1.0, requires_grad="no"), "argument 'requires_grad' must be bool, not str"),
+        (lambda x: torch.set_grad_enabled(0), "argument 'enabled' (position 1) must be bool, not int"),
+        (
+            lambda x: x.clone(memory_format="channels_last"),
+            "clone(): argument 'memory_format' must be torch.memory_format",
+        ),
+        (lambda x: x.contiguous(memory_format=0), "contiguous(): argument 'memory_format' must be torch.memory_format"),
+        (lambda x: torch.round(x, decimals=1.5), "argument 'decimals' must be int, not float"),
+        (lambda x: torch.polygamma(2.5, x), "argument 'n' (position 1) must be int, not float"),
     ],
 )
 def test_values_of_the_wrong_type_are_named_with_their_place(call, words):
