@@ -218,7 +218,8 @@ def linearize(func, *primals):
             _check_tangent(i, p, t)
         seeds = [zeros_like(o.detach()) for o in flat_out]
         _, transpose = vjp(lambda *cotangents: pull(tree_unflatten(list(cotangents), out_spec)), *seeds)
-        return tree_unflatten([pull.level.settle(t) for t in transpose(tuple(tangents))], out_spec)
+        pushed = [pull.level.settle(t, inner=transpose.level) for t in transpose(tuple(tangents))]
+        return tree_unflatten(pushed, out_spec)
 
     return out, push
 

@@ -94,22 +94,22 @@ class ReverseLevel:
         self.edges.append(edge_of(value))
         return rewrap(value, wraps)
 
-    def settle(self, result, recorded: bool | None = None):
-        """A result without the history that leads to nothing but this level's arguments; without any, where the transform
-        was called with recording off."""
+    def settle(self, result, recorded: bool | None = None, inner: ReverseLevel | None = None):
+        """A result without the history that leads to nothing but this level's arguments and those of an `inner` one; without
+        any, where the transform was called with recording off."""
         if not isinstance(result, Tensor):
             return result
         value, wraps = strip(result)
-        return rewrap(self._settled(value, self.recorded_outside if recorded is None else recorded), wraps)
+        return rewrap(self._settled(value, self.recorded_outside if recorded is None else recorded, inner), wraps)
 
-    def _settled(self, value: Tensor, recorded: bool) -> Tensor:
-        if not value.requires_grad or recorded and self.reaches_outside(value):
+    def _settled(self, value: Tensor, recorded: bool, inner: ReverseLevel | None) -> Tensor:
+        if not value.requires_grad or recorded and self.reaches_outside(value, inner):
             return value
-        return without_history(value, lambda t: self._settled(t, recorded))
+        return without_history(value, lambda t: self._settled(t, recorded, inner))
 
-    def reaches_outside(self, value: Tensor) -> bool:
-        """Whether the history of a value leads to a leaf that is none of this level's arguments."""
-        own = {id(t) for t in self.tracked}
+    def reaches_outside(self, value: Tensor, inner: ReverseLevel | None = None) -> bool:
+        """Whether the history of a value leads to a leaf that is none of this level's arguments, nor of the inner one's."""
+        own = {id(t) for t in (*self.tracked, *(inner.tracked if inner is not None else ()))}
         stack, seen = [edge_of(value)[0]], set()
         while stack:
             node = stack.pop()

@@ -298,3 +298,12 @@ def test_derivatives_where_a_write_to_the_argument_was_not_recorded(place) -> No
     torch.testing.assert_close(grad(function)(_places()[place]).detach(), twice.cos())
     second = grad(lambda u: grad(function)(u).sum())(_places()[place])
     torch.testing.assert_close(second.detach(), -twice.sin())
+
+
+def test_what_is_pushed_through_a_compiled_linear_function_has_no_history():
+    x = torch.tensor([3.0, 4.0])
+    for f in (torch.sin, torch.compile(torch.sin)):
+        out, push = torch.func.linearize(f, x)
+        assert not push(x).requires_grad and torch.allclose(push(x), x.cos() * x)
+    outer = torch.ones(2, requires_grad=True)
+    assert torch.func.linearize(torch.compile(lambda v: v.sin() * outer), x)[1](x).requires_grad

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 import pullback as torch
 import pullback.nn.functional as F
+from pullback import func
+from pullback.autograd import forward_ad
 from tests.laws.programs import bounded, differentiable, inputs, numbers, program
 from tests.laws.test_layouts import CALLS
 
@@ -82,3 +84,38 @@ def test_each_operator_on_images(name):
     out, compiled = IMAGES[name](x), torch.compile(IMAGES[name])(x)
     assert compiled.stride() == out.stride()
     torch.testing.assert_close(compiled, out)
+
+
+def _dual(f):
+    def run(v):
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(f(forward_ad.make_dual(v, torch.cos(v)))).tangent
+
+    return run
+
+
+TRANSFORMED = {
+    "plain": torch.sin,
+    "grad": func.grad(lambda v: v.sin().sum()),
+    "value": lambda v: func.grad_and_value(lambda u: u.sin().sum())(v)[1],
+    "vjp": lambda v: func.vjp(torch.sin, v)[1](v)[0],
+    "jacrev": func.jacrev(torch.sin),
+    "jacfwd": func.jacfwd(torch.sin),
+    "hessian": func.hessian(lambda v: v.sin().sum()),
+    "linearize": lambda v: func.linearize(torch.sin, v)[1](v),
+    "vmap": func.vmap(torch.sin),
+    "closed over": lambda v: func.grad(lambda u: (u.sin() * v).sum())(v.detach()),
+    "cond": lambda v: torch.cond(v.sum() > 0, lambda u: u.sin(), lambda u: u.cos(), (v,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("name", sorted(TRANSFORMED))
+def test_compiled_functions_push_tangents_through_transforms(name):
+    """By levels that they open themselves, and by `jvp`; of what was compiled, and around it."""
+    f, x = TRANSFORMED[name], torch.tensor([0.3, 0.7, 0.2], dtype=torch.float64)
+    expected = _dual(f)(x)
+    assert expected.abs().sum() > 0
+    pushed = lambda g: lambda v: func.jvp(g, (v,), (torch.cos(v),))[1]
+    for call in (torch.compile(_dual(f)), _dual(torch.compile(f)), torch.compile(pushed(f)), pushed(torch.compile(f))):
+        assert torch.allclose(call(x), expected)

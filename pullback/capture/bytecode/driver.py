@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...core.events import publish, stage
+from ...core.modes import FORWARD, ambient
 from ...core.start_up import searched_later
 from ...nn.module import Module
 from ..front.dynamic import Moving, moving_at
@@ -72,7 +73,10 @@ class Driver:
             run_whole = None
 
     def _run_segment(self, frames: list[Frame], run_whole: Callable | None, hooked: bool):
-        """Run the graph that fits; make one where none does."""
+        """Run the graph that fits; make one where none does. With a level of forward mode open, instructions run as they are: a
+        graph's tensors have no tangents."""
+        if ambient.mode & FORWARD:
+            return STOP
         key = (hooked, *[(f.code, f.index, len(f.stack)) for f in frames])
         segment = self.segments.get(key)
         if segment is None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from ...autograd.forward import tangent_of
 from ...autograd.nodes import delayed_error
 from ...core import modes, tree
 from ...core.modes import ambient
@@ -218,6 +219,8 @@ class HigherOrderOperator:
                 fake_mode = fake_mode_for(args)
                 args = self.closed(args, lambda functions: close_over(functions, fake_mode))
                 tensors = [t for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+                if mode & modes.FORWARD and any(_has_tangents(t) for t in tensors):
+                    raise NotImplementedError(f"Trying to use forward AD with {self._name} where it is traced")
             rule = self.rules.get("AutogradWanted") or (self.autograd if traced else None)
             if rule is not None and mode & modes.GRAD and any(requires_grad(t) for t in tensors):
                 return rule(*args, **kwargs)
@@ -304,6 +307,11 @@ class HigherOrderOperator:
 
 def _find(name: str) -> HigherOrderOperator:
     return getattr(ops.higher_order, name)
+
+
+def _has_tangents(t: Tensor) -> bool:
+    """Whether a tensor carries tangents at a level that is open."""
+    return any(tangent_of(t, level) is not None for level in ambient.forward_levels)
 
 
 def replaced(args: tuple, new: dict[int, Any]) -> tuple:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...batching.vmap import vmap
+from ...core.modes import FORWARD, ambient
 from ...func import derivatives, jacobians
 from ...graph import GraphModule
 from .base import distinct
@@ -78,6 +79,8 @@ def captured_transform(name: str, func: Callable, options: dict, args: tuple, kw
     trace = capturing()
     if trace is None:
         return NotImplemented
+    if ambient.mode & FORWARD:  # the node would not hear of tangents
+        trace.refuse(f"{name}() inside an open level of forward mode")
     if name == "jvp":
         primals, tangents = args
         return apply(name, options, Region(trace, func, primals, {}), (primals, tangents))

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ...core.dtype import dtype
 from ...core.tensor import CONJ, NEG, Tensor, stride_of, view_of
 from ..family.base import composite
@@ -17,7 +19,6 @@ from ..shape import view_inverses
 from ..system.calls import export_operator, front
 from ..system.operator import LINEAR, Operator, Spec
 from .arithmetic import zeros_like
-from .selection import where
 
 
 class LazyBit(ViewFamily):
@@ -132,8 +133,10 @@ def _angle(xp, x):
 def _angle_rule(g, self):
     if not self.dtype.is_complex:
         return zeros_like(g)  # whatever the gradient is: not NaN where it is one
-    turn = self / self.abs().square() * 1j
-    return where(self == 0, 0.0, g * turn)
+    turn = (
+        self / self.abs().square().masked_fill(self == 0, math.inf) * 1j
+    )  # none at zero, whatever is pushed or pulled
+    return g * turn
 
 
 angle = pointwise(

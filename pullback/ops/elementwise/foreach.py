@@ -73,7 +73,7 @@ def _unpacked(tensors: tuple, scalars: Tensor) -> tuple:
         raise RuntimeError(
             f"Expected length of scalars to match input of length {len(tensors)} but got {scalars.numel()} instead."
         )
-    if not scalars.is_contiguous():
+    if not scalars.resolve_conj().resolve_neg().is_contiguous():
         raise RuntimeError("Expected scalars to be contiguous.")
     return scalars.unbind(0)
 

@@ -110,8 +110,7 @@ def _base_rule(g, self, exponent):
 def _tensor_base_rule(g, self, exponent):
     if not isinstance(exponent, Tensor):
         return _base_rule(g, self, exponent)
-    slope = g * conj(exponent * self.pow(exponent - 1))
-    return slope.masked_fill(exponent == 0, 0)
+    return g * conj((exponent * self.pow(exponent - 1)).masked_fill(exponent == 0, 0))
 
 
 def _exponent_rule(g, self, exponent, out):

@@ -279,7 +279,7 @@ def _sinc_slope(g: Any, self: Any) -> Any:
     scaled = self * math.pi
     square = self * self * math.pi  # zero for small elements too
     slope = (scaled * scaled.cos() - scaled.sin()) / square
-    return (g * conj(slope)).masked_fill(square == 0, 0)
+    return g * conj(slope.masked_fill(square == 0, 0))
 
 
 sinc = special("sinc(Tensor self) -> Tensor", kernel=_sinc, inplace="function", supports="all", vjp=_sinc_slope)

@@ -90,12 +90,21 @@ take = operator(
 )
 
 
-def _put(xp, out, index, source, accumulate) -> None:
-    if index.size != source.size:
+def _check_counts(index: int, source: int) -> None:
+    if index != source:
         raise IndexError(
             "put_(): Expected source and index to have the same number of elements, "
-            f"but got source.numel() = {source.size}, index.numel() = {index.size}"
+            f"but got source.numel() = {source}, index.numel() = {index}"
         )
+
+
+def _put_meta(self, index, source, accumulate) -> Spec:
+    _check_counts(index._array.size, source._array.size)
+    return Spec(self._array.shape, self.dtype)
+
+
+def _put(xp, out, index, source, accumulate) -> None:
+    _check_counts(index.size, source.size)
     if out.dtype != source.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype = "
@@ -116,7 +125,7 @@ def _put(xp, out, index, source, accumulate) -> None:
 
 put = operator(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-    **writer(_put),
+    **writer(_put, meta=_put_meta),
     inplace=True,
     scatters=True,
     jvp=LINEAR,

@@ -72,11 +72,17 @@ class Forgotten(Node):
 Forgotten.__name__ = "NotImplemented"
 
 
+def has_tangents(t: Tensor) -> bool:
+    """Whether a tensor, or the value that transforms wrap, carries tangents."""
+    a = innermost(t)._autograd
+    return a is not None and bool(a.tangents)
+
+
 def _forgetting(self, source) -> Forgotten | None:
     """The node that a tensor's history becomes when it gets other memory; None where no gradient is wanted. Refuses leaves,
     views that may not be written, and tangents."""
     tensors = [t for t in (self, source) if isinstance(t, Tensor)]
-    if any(innermost(t)._autograd is not None and innermost(t)._autograd.tangents for t in tensors):
+    if any(map(has_tangents, tensors)):
         raise NotImplementedError(
             "Trying to use forward AD with set_ that does not support it because it has not been implemented yet."
         )
@@ -230,6 +236,8 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
 def _refuse_history(self) -> None:
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    if has_tangents(self):
+        raise RuntimeError("cannot resize variables that has a forward grad")
 
 
 def _resize_(self, shape: tuple, memory_format) -> Tensor:

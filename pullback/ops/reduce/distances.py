@@ -263,7 +263,8 @@ def _cdist_meta(x1, x2, p, compute_mode):
 
 
 def _ratios(g: Tensor, dist: Tensor) -> Tensor:
-    return (g / dist).masked_fill(dist == 0, 0)
+    """Gradients over distances, none where those are zero; what is pushed through the quotient is none there too."""
+    return g / dist.masked_fill(dist == 0, math.inf)
 
 
 def _by_ratios(ratio: Tensor, x1: Tensor, x2: Tensor) -> Tensor:

@@ -100,6 +100,15 @@ def _product_of_others(x: Tensor, dim: int) -> Tensor:
     return before * after
 
 
+def _without_each(x: Tensor, dim: int) -> Tensor:
+    """As `_product_of_others`, by a division where the product of all is an ordinary number."""
+    if not may_have_zeros(x):
+        whole = prod_dim(x, dim, True)
+        if not may_have_zeros(whole) and not may_have_zeros(whole.reciprocal()):  # neither underflown nor overflown
+            return whole / x
+    return _product_of_others(x, dim)
+
+
 def _prod_dim_vjp(g, self, out, dim, keepdim):
     """Of `self` alone, in both branches: `out` is kept so that a write to the result is noticed, and one that hides from
     autograd (through `.data`) changes a gradient neither here nor in a trace, which cannot tell whether there are zeros."""
@@ -107,10 +116,7 @@ def _prod_dim_vjp(g, self, out, dim, keepdim):
     if not x.ndim:
         return g
     dim = wrap_dim(dim, x.ndim)
-    g = restore_dims(g, x.shape, (dim,), keepdim)
-    if may_have_zeros(x):
-        return g * conj(_product_of_others(x, dim))
-    return g * conj(prod_dim(x, dim, True) / x)
+    return restore_dims(g, x.shape, (dim,), keepdim) * conj(_without_each(x, dim))
 
 
 def _prod_all_vjp(g, self, out):
@@ -118,7 +124,7 @@ def _prod_all_vjp(g, self, out):
     x = self.to(g.dtype)
     if not x.ndim:
         return g
-    return g * conj(_product_of_others(x.reshape(-1), 0).reshape(x.shape) if may_have_zeros(x) else prod_all(x) / x)
+    return g * conj(_without_each(x.reshape(-1), 0).reshape(x.shape))
 
 
 prod_dim = reduction(

@@ -162,7 +162,8 @@ def _medians(name: str, ignore_nan: bool):
 
     def of_all(xp, a, axis, keepdims):
         if not a.size:
-            return xp.asarray(xp.nan if a.dtype.kind == "f" else xp.iinfo(a.dtype).min, a.dtype)
+            none = xp.nan if a.dtype.kind == "f" else xp.iinfo(a.dtype).min if a.dtype.itemsize > 2 else 0
+            return xp.asarray(none, a.dtype)  # what casts make of NaN
         return along_dim(xp, a.reshape(-1), 0)[0].reshape(())
 
     def check(self, dim, keepdim):

@@ -180,8 +180,8 @@ def var_backward(g: Tensor, self: Tensor, dim, correction, keepdim: bool) -> Ten
 
 
 def std_backward(g: Tensor, self: Tensor, out: Tensor, dim, correction, keepdim: bool) -> Tensor:
-    """The gradient of a standard deviation; zero where that is zero."""
-    return var_backward((g / (out * 2)).masked_fill(out == 0, 0), self, dim, correction, keepdim)
+    """The gradient of a standard deviation; zero where that is zero, and so is what is pushed through it."""
+    return var_backward(g / (out * 2).masked_fill(out == 0, math.inf), self, dim, correction, keepdim)
 
 
 _CORRECTED = "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False)"

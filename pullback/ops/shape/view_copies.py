@@ -53,7 +53,7 @@ def _copying(view: Operator):
 
 
 def _of_what_is_meant(view: Operator):
-    """The copy by a view that reads memory as another dtype, which it refuses where memory is not what the tensor means."""
+    """The copy by a view that reads memory as it lies, or as another dtype: memory must hold what the tensor means."""
     copy = _copying(view)
     return lambda self, *args: copy(self.resolve_conj().resolve_neg(), *args)
 
@@ -83,11 +83,11 @@ def make_copy(view: Operator, function: bool = True, body=None) -> Operator:
 
 
 for _view in (
-    alias, as_strided, diagonal, expand, permute, reshape_alias, select, slice_, split_even, split_with_sizes, t,
+    alias, diagonal, expand, permute, select, slice_, split_even, split_with_sizes, t,
     transpose, unbind, unfold, unsqueeze,
 ):  # fmt: skip
     make_copy(_view)
-for _view in (view_as_complex, view_as_real):
+for _view in (as_strided, reshape_alias, view_as_complex, view_as_real):
     make_copy(_view, body=_of_what_is_meant(_view))
 make_copy(detach_op, body=_row_by_row)  # a copy, and like every copy of a view it has a gradient
 

@@ -157,6 +157,7 @@ as_strided_write = operator(
     names_memory=True,
 )
 def as_strided_scatter(self: Tensor, src: Tensor, size, stride, storage_offset):
+    self = self.resolve_conj().resolve_neg()  # memory must hold what the tensor means
     _check_as_strided(self, size, stride, storage_offset)
     size, stride, start = geometry.as_strided(self.shape, stride_of(self), self._offset, size, stride, storage_offset)
     _check_source(size, src.shape)

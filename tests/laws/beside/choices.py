@@ -24,6 +24,7 @@ EXCLUDED: dict[str, str] = {
             "adaptive_max_pool2d_backward", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
             "embedding_dense_backward", "affine_grid_generator", "cumprod_backward", "cummaxmin_backward",
             "_scaled_dot_product_flash_attention_for_cpu", "_native_batch_norm_legit_functional",
+            "multilabel_margin_loss_backward",
         ),
         DEPENDENT,
     ),
@@ -82,6 +83,11 @@ ANSWERED: dict[str, str] = {
     ),
     r"expected Tensor as element|missing 1 required positional": "forms of calls that PyTorch's parser does not take",
     r"aten::\w+\(\) Expected a value of type 'Tensor'": "numbers in the place of tensors, in calls of torch.ops",
+    r"expects a floating point output tensor": "out= of dtypes that PyTorch refuses",
+    r"setStorage: sizes|invalid size, possible overflow|std_var_all": "PyTorch's own faults",
+    r"got output = \[None\]": "tangents that inference_mode lets pass",
+    r"as_strided\(\) is non-compositional|inside of a function being transformed": "calls inside functionalize that PyTorch refuses",
+    r"nested_tensorlist": "gradients that are clipped where there are none",
     r"contiguous|mixed dtype|last dimension with stride 1|[Ee]xpected (scalar type|dtype)|doesn't support tensors of type|but found: |must have the same (dtype|scalar type)|can't be cast|data type in FP32": (
         "layouts and dtypes that single kernels of PyTorch do not take"
     ),
@@ -105,6 +111,9 @@ REFUSED: dict[str, str] = {
     r"mixed dtype": "batch norms of mixed dtypes",
     r"index_func_|_slope_cpu": "kernels that PyTorch has for integers",
     r"rsub\(\) takes 2 positional": "rsub takes alpha by name",
+    r"^vmap: (aten::set_|resize_)|accessing `data` under vmap": "changes of memory that would be those of all examples",
+    r"tri[lu]: input tensor must have|integer multiplication overflow": "dimensions of each example",
+    r"out of bounds for storage of size": "how much memory a result has",
     r"not differentiable with respect to argument": "gradients that would be lost are refused in transforms too",
 }
 # Differences of numbers or facts: (the statements that the last one depends on, words about the difference, why). `D` is a
@@ -325,6 +334,101 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"_unsafe_view", r"storage_offset", "a copy, where PyTorch gives a view that must not be written"),
     (r"logcumsumexp" + D, r"nan", "sums of nothing, minus infinity, have no gradient"),
     (r"affine_grid_generator_backward", r"int", "grids of integers"),
+    (
+        r"linearized\(" + D + r"|[a-z]\w*\([^\n]*linearized\(",
+        r".",
+        "PyTorch's linearized functions keep constants that nothing differentiates, in memory that they give back",
+    ),
+    (r"linearized\(", r": version |requires_grad: ", "how often a function runs that is linearized, and what it keeps"),
+    (
+        r"inferred\(.*linearized\(|(inferred|untracked)\((.|\n)*dual\(",
+        r"!= (None|array)",
+        "tangents pass no_grad and inference_mode",
+    ),
+    (
+        r"inferred\((.|\n)*",
+        r": version ",
+        "views in another dtype share no count of writes in PyTorch's inference mode",
+    ),
+    (
+        r"\.set_\(|\.fill_\(",
+        r"requires_grad: False != True",
+        "what is written into integers, or by what has no derivative, has no gradient",
+    ),
+    (r"compiled\(", r": version ", "compiled functions write what they were given once"),
+    (r"(silu|SiLU)(.|\n)*pushed\(", r"complex", "PyTorch's tangents of complex silu are conjugated"),
+    (r"logical_\w+_\(", r": version ", "PyTorch lets logical operators write to leaves"),
+    (r"inferred\(", r"inference: ", "which tensors are of inference mode"),
+    (r"inference_mode(.|\n)*detach_\(", r"requires_grad: ", "a leaf that is detached in inference mode is detached"),
+    (r"\.fill_\((x\d+)\.sum\(\)\)", r"\((float64|complex128)\)", "sums of narrower numbers, which are filled in"),
+    (
+        r"pushed\((.|\n)*dtype=torch\.float64|dtype=torch\.float64(.|\n)*pushed\(",
+        r"e-\d\d",
+        "tangents that are roundings",
+    ),
+    (r"_batch_norm" + D + D, r"float", "PyTorch's third derivatives of batch norm"),
+    (
+        r"narrow_copy.*out=",
+        r"float|complex|int|bool",
+        "PyTorch writes results of narrow_copy to strided outputs as if they were not",
+    ),
+    (r"\bcross\((.*)\1", r"float|complex", "products that cancel, which PyTorch rounds once"),
+    (r"logcumsumexp", r"3\.14159", "the angle of a negative number next to a rounding"),
+    (r"\blogsumexp" + D, r"nan", "sums of nothing, minus infinity, have no gradient"),
+    (r"prod\(" + D + r"|nll_loss|glu_backward", r"nan", "slopes where numbers are not finite"),
+    (r"_unsafe_view", r".", "a copy, where PyTorch gives a view that must not be written"),
+    (
+        r"\.(un)?squeeze_\((.|\n)*(batched|chunked)",
+        r"shape: ",
+        "changes of shape inside PyTorch's vmap, which reach all examples",
+    ),
+    (r"weight_norm" + D, r"\(float", "PyTorch's second derivatives of weight norm are not those of its first"),
+    (
+        r"weight_norm|spectral_norm",
+        r"\(float64\)",
+        "norms in single precision of parameters that are made double later",
+    ),
+    (
+        r"logcumsumexp" + D,
+        r"float64|complex128",
+        "PyTorch's derivatives of logcumsumexp go through sums of exponentials",
+    ),
+    (r"(logdet|slogdet)" + T, r".", "PyTorch's second derivatives of determinants by forward mode"),
+    (
+        r"\b(median|nanmedian|max|min|amax|amin)\((.|\n)*(pushed|columns)\(",
+        r"nan",
+        "tangents of extremes that are NaN, or of nothing",
+    ),
+    (
+        r"logical_\w+_\(" + D,
+        r"!= array",
+        "PyTorch passes the gradient of what a logical operator overwrote",
+    ),
+    (
+        r"\.view\(torch\.float\d+\)[^\n]*_\(",
+        r"\((float|complex|b?int|uint)\w*\): ",
+        "bits of numbers in single precision, and of NaN, which are read as another dtype",
+    ),
+    (r"as_strided\((.|\n)*batched", r".", "memory as it lies, inside vmap"),
+    (r"def f\d+\((.|\n)*\.data\.", r": version ", "how often memory was written inside a transform, through .data"),
+    (
+        r"\.data\." + D,
+        r"\((bfloat|float|complex)\d+\): ",
+        "what an operator keeps for its gradient, arguments or results, where .data is written unseen",
+    ),
+    (
+        r"def f\d+\((.|\n)*\.detach_\((.|\n)*functional\(",
+        r": version ",
+        "what is detached in place inside functionalize",
+    ),
+    (r"cummin|cummax", r": version ", "PyTorch gives an argument without elements itself for its gradient"),
+    (
+        r"(x\d+) = (x\d+)[.\[](.|\n)*\n\2\b[^\n]*_\(\1\)$",
+        r".",
+        "writes to memory that an argument shows in another way, which PyTorch reads as it goes",
+    ),
+    (r"ReLU\(inplace", r"bfloat16|float16", "whether a rounding is above zero"),
+    (r"add(cdiv|cmul)" + D, r"e-0\d", "slopes of what adds up to zero are roundings"),
 )
 
 
@@ -357,14 +461,24 @@ def relevant(lines: list[str]) -> list[str]:
     return [line for i, line in enumerate(lines) if i in kept]
 
 
-def answered(lines: list[str], ours: Exception | None, theirs: Exception | None, empty: bool) -> str | None:
+def answered(
+    lines: list[str], ours: Exception | None, theirs: Exception | None, empty: bool, single: bool = False
+) -> str | None:
     """Why one library may raise where the other does not, or raise another class; None where it may not. `empty` is whether
-    some tensor of the program has no elements, or no dimensions."""
+    some tensor of the program has no elements, or no dimensions; `single`, whether one has a dimension of one element."""
     if ours is not None and theirs is not None:
         return "which of several mistakes is named"
     if ours is not None:
         if "leaf Variable that requires grad" in str(ours) and any("logical_" in t for t in relevant(lines)):
             return "PyTorch lets logical operators write to leaves"
+        if "is a view and is being modified" in str(ours) and "linearized(" in lines[-1]:
+            return "writes to one of several views of what is linearized"
+        if re.search(r"(batched|chunked)\w*\(.*f\d", lines[-1]) and "doesn't match the broadcast shape" in str(ours):
+            return "dimensions of each example"
+        if "functional(" in lines[-1] and re.search("functions with out=|leaf Variable that requires grad", str(ours)):
+            return "writes that autograd refuses, inside functionalize"
+        if any("packed(" in t for t in lines) and re.search(r"[Ee]xpected|dtype", str(ours)):
+            return "hooks that change what functions save besides numbers"
         if "nference tensor" in str(ours) and any("compiled(" in t and "inferred(" in t for t in relevant(lines)):
             return "which tensors are of inference mode"
         if "storage that is not resizable" in str(ours) and any("_window(" in t for t in relevant(lines)):
@@ -405,13 +519,13 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
         ):
             return "results that are views inside PyTorch's composed calls"
         if nested and re.search(
-            r"Expected self.dtype to be equal to src.dtype|argument alpha must not be|34359738\d+|must match the existing size|must match the size of tensor|doesn't match the broadcast shape",
+            r"Expected self.dtype to be equal to src.dtype|argument alpha must not be|34359738\d+|must match the existing size|must match the size of tensor|doesn't match the broadcast shape|The shape of the mask|Dimension (is )?out of range|cannot reshape tensor of 0 elements|multiplication overflow",
             str(theirs),
         ):
             return "examples that PyTorch's vmap does not batch"
         if "modified by an inplace" in str(theirs) and any(
             re.search(
-                "bilinear|fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin|conv_tbc",
+                "[Bb]ilinear|gather|combinations|MultiMargin|PReLU|prelu|fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin|conv_tbc",
                 line,
             )
             for line in lines
@@ -421,15 +535,27 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
             r"(.*= )?(int|float)\(x\d+\.sum\(\)\)", lines[-1]
         ):
             return "whether the imaginary parts of a sum add up to zero, or to a rounding"
-        if "a leaf Variable that requires grad is being used" in str(theirs) and "(f" in lines[-1]:
+        if "a leaf Variable that requires grad is being used" in str(theirs) and re.search(
+            r"\(f|detach\(\)", lines[-1]
+        ):
             return "writes to what a transform is given"
+        if "unresolved conj" in str(theirs) or "conjugate view" in str(theirs) and any("ihfft" in t for t in lines):
+            return "results that PyTorch conjugates when they are read"
+        if "CrossMapLRN2d" in "\n".join(relevant(lines)) and re.search(
+            "DispatchKey Negative|functions with out=", str(theirs)
+        ):
+            return "PyTorch's own faults"
+        if "only supports boolean masks" in str(theirs) and any("packed(" in line for line in lines):
+            return "hooks that change masks"
+        if single and "some elements of the input tensor" in str(theirs):
+            return "strides of dimensions of one element, which say nothing of memory"
         if "output 0 of LinalgInvEx" in str(theirs):
             return "PyTorch's own faults"
         if "modified by an inplace" in str(theirs) and not any(
             re.search(r"_\(|\] =|[+*]=|out=", line) for line in lines
         ):
             return "PyTorch's own faults"
-        if "modified by an inplace" in str(theirs) and empty and any("compiled(" in line for line in lines):
+        if "modified by an inplace" in str(theirs) and any("compiled(" in line for line in lines):
             return "what an operator keeps for its gradient"
         if "view size is not compatible" in str(theirs) and ".view" not in lines[-1]:
             return "views inside PyTorch's kernels"
@@ -440,7 +566,7 @@ def answered(lines: list[str], ours: Exception | None, theirs: Exception | None,
 def _is_rounded_narrowly(text: str, words: str) -> bool:
     """Whether one number of double precision differs as sums of narrower ones do, which the program has."""
     found = re.fullmatch(r".*\((?:float64|complex128)\): array\((\S+)\) != array\((\S+)\)", words)
-    if not found or not re.search(D, text):
+    if not found or not re.search(D + r"|dtype=torch\.float64", text):
         return False
     bounds = (("'(float32|complex64)'", 1e-6), ("'float16'", 1e-3), ("'bfloat16'", 8e-3))
     return any(re.search(dtypes, text) and _apart(words) < bound for dtypes, bound in bounds)
@@ -458,9 +584,15 @@ def _apart(words: str) -> float:
 
 def chosen(lines: list[str], words: str) -> str | None:
     """Why numbers or facts may differ, or None."""
-    text = _of_kinds("\n".join(relevant(lines)))
+    raw = "\n".join(relevant(lines))
+    text = _of_kinds(raw)
     if re.search(r"'b?float16'(.|\n)*out=", text) and _apart(words) < 0.01:
         return "results of half precision are rounded to it before they go to a wider out="
     if _is_rounded_narrowly(text, words):
         return "gradients of tensors without dimensions are sums in the precision of those with dimensions"
-    return next((why for program, seen, why in DIFFERENT if re.search(program, text) and re.search(seen, words)), None)
+    found = (why for program, seen, why in DIFFERENT if _is_of(program, raw, text) and re.search(seen, words))
+    return next(found, None)
+
+
+def _is_of(program: str, raw: str, text: str) -> bool:
+    return bool(re.search(program, text) or re.search(program, raw))

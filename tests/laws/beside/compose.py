@@ -102,7 +102,8 @@ class Composed(Drawn):
         if not names or not pair.run(f"{out} = {called}", out, seed=self.seed, derived=True):
             return
         if rng.random() < 0.8 and pair.ours[parameters]:
-            plain = any(word in text for word in modules.LEVEL) and 3 or "double" not in state and -2 or None
+            level = any(word in text for word in modules.LEVEL) or dtype in ("float16", "bfloat16")
+            plain = 3 if level else -2 if "double" not in state else None
             self.optimize(called, parameters, modules.OPTIMIZERS[:plain])
         state = self.name()
         pair.run(f"{state} = [b * 1 for b in {module}.buffers()]", state)

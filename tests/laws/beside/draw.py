@@ -333,6 +333,7 @@ FIXED = (
     "rcond",
     "running_mean",
     "running_var",
+    "noise",
 )
 FRAGILE = (
     "linalg_", "_linalg_", "cholesky", "inverse", "det", "logdet", "slogdet", "matrix_exp", "lu_", "_lu_", "ormqr", "orgqr", "geqrf",

@@ -80,7 +80,7 @@ class Pair:
         ours = self._execute(code, self.pullback, self.ours, seed)
         theirs = self._execute(code, self.torch, self.theirs, seed)
         if type(theirs).__name__ not in [c.__name__ for c in type(ours).__mro__]:
-            if reason := answered(self.lines, ours, theirs, self._empty()):
+            if reason := answered(self.lines, ours, theirs, self._empty(), self._single()):
                 raise Chosen(reason)
             raise Different(f"raised {ours!r} and {theirs!r}")
         if ours is not None:
@@ -150,6 +150,9 @@ class Pair:
 
     def _empty(self) -> bool:
         return any(not h.ours.numel() or not h.ours.ndim for h in self.held)
+
+    def _single(self) -> bool:
+        return any(1 in h.ours.shape or not h.ours.ndim for h in self.held)
 
     def _nonzero(self, value) -> bool:
         return value is not None and bool(value.count_nonzero())

@@ -164,3 +164,5 @@ def test_tangents_do_not_get_lost_with_memory():
     for f in (lambda v: torch.zeros(4).set_(v) * 2, lambda v: (v * 2).set_(torch.ones(4)) * 2):
         with pytest.raises(NotImplementedError, match="Trying to use forward AD with set_"):
             torch.func.jvp(f, (x,), (x,))
+    with pytest.raises(RuntimeError, match="cannot resize variables that has a forward grad"):
+        torch.func.jvp(lambda v: (v * 2).resize_(2), (x,), (x,))

@@ -1,5 +1,7 @@
 """Reductions: values against NumPy, dtypes, dims, errors in PyTorch's words, gradients where values repeat or are zero."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -259,3 +261,12 @@ def test_elements_that_attain_an_extreme_share_its_gradient(dtype):
     hidden = torch.tensor([1.0, float("nan"), float("nan")], dtype=dtype, requires_grad=True)
     (slope,) = torch.autograd.grad(hidden.max(), hidden)
     assert slope.tolist() == [0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("dim", [None, 0])
+def test_slopes_of_products_that_overflow_or_vanish(dim):
+    """What each element is multiplied by may be an ordinary number."""
+    for values, expected in (([1e30, 1e30, 0.5], [5e29, 5e29, math.inf]), ([1e-30, 1e-30, 2.0], [2e-30, 2e-30, 0.0])):
+        x = torch.tensor(values, requires_grad=True)
+        (x.prod() if dim is None else x.prod(dim)).backward()
+        assert x.grad.tolist() == pytest.approx(expected)

@@ -199,3 +199,8 @@ def test_out_is_of_the_very_dtypes(call):
     for out in ((values.double(), places), (values.int(), places), (values, places.double()), (values, places.int())):
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype|expected scalar type"):
             call(x, out)
+
+
+def test_the_median_of_no_integers_is_what_casts_make_of_nan():
+    for name, expected in (("int8", 0), ("int16", 0), ("int32", -(1 << 31)), ("int64", -(1 << 63)), ("uint8", 0)):
+        assert torch.zeros(0, dtype=getattr(torch, name)).median().item() == expected
