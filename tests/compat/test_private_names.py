@@ -5,6 +5,7 @@ import pytest
 import pullback as torch
 from pullback.compat import functions
 from pullback.compat import private_names as names
+from pullback.library.aliasing import is_alias_of
 
 
 def test_numbers_of_devices():
@@ -51,7 +52,7 @@ def test_modes_and_transforms():
 
 def test_memory():
     x = torch.ones(4)
-    assert names.is_alias_of(x, x[1:]) and not names.is_alias_of(x, x.clone())
+    assert is_alias_of(x, x[1:]) and not is_alias_of(x, x.clone())
     assert names.element_size(torch.float64) == 8
     assert list(names.tqdm([1, 2])) == [1, 2]
 
