@@ -66,6 +66,12 @@ def test_eigenvalues_alone():
     assert torch.allclose(g, (vectors * weight) @ vectors.mT)
 
 
+def test_eigenvalues_alone_of_a_matrix_that_is_not_symmetric():
+    a = torch.tensor([[2.0, 1.0], [0.5, 5.0]], dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([1.0, 3.0], dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda t: (torch.linalg.eig(t)[0].real.sort()[0] * weight).sum(), a)
+
+
 def test_the_first_factor_alone_of_a_wide_matrix():
     a = torch.tensor([[1.0, 2.0, 3.0], [4.0, -1.0, 2.0]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda t: torch.linalg.qr(t)[0], a)
@@ -79,6 +85,22 @@ def test_a_triangle_for_all_examples_and_one_for_each():
     solve = lambda x, y: torch.linalg.solve_triangular(x, y, upper=False)
     assert torch.equal(torch.func.vmap(solve, (None, 0))(a, b), torch.stack([solve(a, y) for y in b]))
     assert torch.equal(torch.func.vmap(solve, (0, None))(many, b[0]), torch.stack([solve(x, b[0]) for x in many]))
+
+
+def test_statistics_that_examples_share_move_once():
+    x, weights = torch.randn(4, 3), torch.randn(2, 3)
+    mean, var = torch.zeros(3), torch.ones(3)
+    norm = lambda w, m, v: torch.native_batch_norm(x, w, None, m, v, True, 0.1, 1e-5)[0]
+    found = torch.func.vmap(lambda w: norm(w, mean, var))(weights)
+    for weight, out in zip(weights, found, strict=True):
+        expected, once, spread = norm(weight, m := torch.zeros(3), v := torch.ones(3)), m, v
+        torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(mean, once)
+    torch.testing.assert_close(var, spread)
+    with pytest.raises(RuntimeError, match="vmap"):
+        torch.func.vmap(lambda t: torch.native_batch_norm(t, None, None, mean, var, True, 0.1, 1e-5)[0])(
+            torch.randn(2, 4, 3)
+        )
 
 
 def test_each_matrix_has_its_own_tolerance():
@@ -152,3 +174,31 @@ def test_compiled_transposed_convolutions_add_their_bias_once():
             rest = (n, groups, stride, dilation)
             found = torch.compile(lambda *t, rest=rest: run(*t, *rest))(*given)
             torch.testing.assert_close(found, run(*given, *rest), rtol=1e-5, atol=1e-5)
+
+
+def test_compiled_convolutions_add_their_bias_without_the_library():
+    from pullback.ops.window.conv_lowering import Convolution
+
+    x, bias = torch.randn(2, 4, 5, 5), torch.arange(1.0, 4.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Convolution, "by_library", lambda *_: None)
+        for name, shape in (("conv2d", (3, 4, 2, 2)), ("conv_transpose2d", (4, 3, 2, 2))):
+            weight = torch.randn(shape)
+            found = torch.compile(lambda x, w, b, n=name: getattr(F, n)(x, w, b))(x, weight, bias)
+            torch.testing.assert_close(found, getattr(F, name)(x, weight, bias), rtol=1e-5, atol=1e-5)
+
+
+def test_compiled_products_keep_their_factors():
+    for dtype, room in ((torch.float32, 1e-5), (torch.bfloat16, 0.05)):
+        bias, x, y = (torch.randn(shape, dtype=dtype) for shape in ((16,), (12, 8), (8, 16)))
+        for alpha, beta in ((1, 1), (2, 2), (3, 1), (1, 3), (0.5, 0)):
+            run = lambda *t, a=alpha, b=beta: torch.addmm(*t, alpha=a, beta=b)
+            expected = beta * bias.float() + alpha * (x.float() @ y.float())
+            torch.testing.assert_close(torch.compile(run)(bias, x, y).float(), expected, rtol=room, atol=room)
+
+
+def test_compiled_norms_overflow_no_sooner_than_their_result():
+    for size in (1e19, 1e30, 1e-30):
+        x = torch.tensor([3 * size, 4 * size])
+        found = torch.compile(torch.linalg.vector_norm)(x)
+        torch.testing.assert_close(found, torch.tensor(5 * size), rtol=1e-6, atol=0.0)

@@ -241,6 +241,16 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r"requires_grad: False != True",
         "what is written into integers, or by what has no derivative, has no gradient",
     ),
+    (
+        r"out=v(.|\n)*functional\(",
+        r": version ",
+        "how often an argument is written that is resized inside functionalize",
+    ),
+    (
+        r"def f\d+\((.|\n)*_\((.|\n)*linearized\(",
+        r"\((b?float|complex|u?int)\d+\): ",
+        "writes to what is linearized, which PyTorch keeps to itself",
+    ),
     (r"compiled\(", r": version ", "compiled functions write what they were given once"),
     (r"(silu|SiLU)(.|\n)*pushed\(", r"complex", "PyTorch's tangents of complex silu are conjugated"),
     (r"logical_\w+_\(", r": version ", "PyTorch lets logical operators write to leaves"),
@@ -296,7 +306,7 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "bits of numbers in single precision, and of NaN, which are read as another dtype",
     ),
     (r"as_strided\((.|\n)*batched", r".", "memory as it lies, inside vmap"),
-    (r"def f\d+\((.|\n)*\.data\.", r": version ", "how often memory was written inside a transform, through .data"),
+    (r"def f\d+\((.|\n)*\.data\b", r": version ", "how often memory was written inside a transform, through .data"),
     (
         r"\.data\." + D,
         r"\((bfloat|float|complex)\d+\): ",
