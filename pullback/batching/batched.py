@@ -7,7 +7,7 @@ A batched tensor has the shape of one example; it stands for all of them. It wra
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from ..core import modes
 from ..core.geometry import Geometry
@@ -80,6 +80,19 @@ class outside(modes.other_stack):
 
     def __enter__(self) -> None:
         self.replace(ambient.transforms[: ambient.transforms.index(self.level)])
+
+
+@contextmanager
+def drawing_once():
+    """Inside, what draws random numbers draws once for all examples of every vmap."""
+    before = [(level, level.randomness) for level in ambient.transforms]
+    for level, _ in before:
+        level.randomness = "same"
+    try:
+        yield
+    finally:
+        for level, randomness in before:
+            level.randomness = randomness
 
 
 class BatchLevel:

@@ -205,10 +205,24 @@ def _parts(out: Tensor, level: int, strict: bool) -> tuple[Tensor, Tensor]:
 
 
 def linearize(func, *primals):
-    """(output, function that maps tangents of the primals to tangents of the output)."""
+    """(output, function that maps tangents of the primals to tangents of the output). The tangent of integers and truths is zero."""
     flat, spec = tree_flatten(primals)
-    out, pull = vjp(func, *primals)
-    flat_out, out_spec = tree_flatten(out)
+    found: list = []
+
+    def differentiable(*args):
+        leaves, out_spec = tree_flatten(func(*args))
+        check_outputs(leaves, "linearize(f, *primals)")
+        found[:] = leaves, out_spec
+        smooth = [o for o in leaves if o.dtype.category >= 2]
+        return tuple(smooth or tree_flatten(args)[0][:1])  # something must be given
+
+    values, pull = vjp(differentiable, *primals)
+    leaves, out_spec = found
+
+    def whole(parts, other):
+        """An output of its differentiable parts; `other` of the other ones."""
+        given = iter(parts)
+        return tree_unflatten([next(given) if o.dtype.category >= 2 else other(o) for o in leaves], out_spec)
 
     def push(*tangents):
         flat_t, spec_t = tree_flatten(tangents)
@@ -216,12 +230,12 @@ def linearize(func, *primals):
             raise RuntimeError(f"Expected the tangents {spec_t} to have the same argspec as the primals {spec}")
         for i, (p, t) in enumerate(zip(flat, flat_t, strict=True)):
             _check_tangent(i, p, t)
-        seeds = [zeros_like(o.detach()) for o in flat_out]
-        _, transpose = vjp(lambda *cotangents: pull(tree_unflatten(list(cotangents), out_spec)), *seeds)
+        seeds = [zeros_like(o.detach()) for o in values]
+        _, transpose = vjp(lambda *cotangents: pull(cotangents), *seeds)
         pushed = [pull.level.settle(t, inner=transpose.level) for t in transpose(tuple(tangents))]
-        return tree_unflatten(pushed, out_spec)
+        return whole(pushed, zeros_like)
 
-    return out, push
+    return whole(values, lambda o: o), push
 
 
 def _check_tangent(i: int, primal: Tensor, tangent: Tensor) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from ..capture.fake.mode import FakeTensorMode, fake_mode_of
 from ..capture.front.boxing import takes_lists, unboxed
+from ..capture.front.compile import counters
 from ..capture.shapes import ShapeEnv
 from ..capture.trace.make_fx import by_operator
 from ..capture.trace.subclasses import is_wrapper
@@ -438,6 +439,7 @@ def aot_module_simplified(
         return functional_call(mod, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
 
     homes = _homes(mod)
+    counters["aot_autograd"]["total"] += 1
     known: list[FlatCall] = []  # several only where it matters at which offset inputs begin
     with contextlib.suppress(AliasedWrite):  # it is compiled when it is first called, on tensors that know their bases
         known.append(compile_flat(flat_fn, [*_state(mod), *args], using))

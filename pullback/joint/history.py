@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..autograd.dependencies import branching
+from ..batching.batched import drawing_once
 from ..capture.front.boxing import consumed
 from ..capture.trace.subclasses import parts_of
 from ..core import modes
@@ -89,7 +90,7 @@ class CompiledFunctionBackward(Node):
             joint_module = (fewer or compiled).anyhow
             if self.drawn is not None and again:
                 raise NotImplementedError(DRAWN_CAPTURE)
-            with drawn_again(self.drawn):
+            with drawn_again(self.drawn), drawing_once():
                 return self._write_targets(joint_module(*primals, *tangents)[compiled.joint.results :])
         if ambient.mode & modes.GRAD:
             with drawn_again(self.drawn):
@@ -214,7 +215,10 @@ def record(compiled: Compiled, args: Sequence, results: Sequence, saved: Sequenc
     ids = set(map(id, results if joint.wrapping is None else flat(results)))
     changed = {i for i, _, _ in compiled.changed}
     memories = {id(m) for i in changed for p in parts_of(args[i]) for m in (p, p._memory) if m is not None}
-    node.saved = [save(_lasting(v, ids, memories)) if isinstance(v, Tensor) else v for v in saved]
+    saved = [_lasting(v, ids, memories) if isinstance(v, Tensor) else v for v in saved]
+    if ambient.saved_hooks:
+        compiled.mark_saved(args, saved)
+    node.saved = [save(v) if isinstance(v, Tensor) else v for v in saved]
     node.primals = (
         [
             save(_before(compiled, i, a, results) if i in changed else a) if isinstance(a, Tensor) else a

@@ -25,6 +25,7 @@ from ..ops.system.inplace import check_writable
 from ..ops.system.operator import Operator
 from .absent import without_tangents
 from .anyhow import laid_anyhow
+from .callables import placeholder_values
 from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import as_strided
@@ -118,7 +119,7 @@ class Compiled:
         if self.backward is not None and (ambient.mode & modes.GRAD or joint.records):
             record(self, args, results, result[joint.results :], drawn)
         if self.plain:
-            return results
+            return self._marked(results)
         changed, outputs = (self.changed, joint.outputs) if not self.symbolic else self._sized(args, results)
         self._write_back(changed, args, results)
         outs: list = []
@@ -132,7 +133,7 @@ class Compiled:
             args[i].data = outs.pop()
         for n in late:
             outs[n] = output(outputs[n], args, results, outs, several)
-        return outs
+        return self._marked(outs)
 
     def masked(self, args: list, taken: bool = False) -> Sequence:
         """What the forward graph gives: it has casts and history already, so nothing is cast and recorded while it runs. `taken`: the
@@ -165,7 +166,8 @@ class Compiled:
         if run is None:
             return None
         run = run if self.backward is None else self._recorded(run)
-        return self._written(run) if self.changed else run
+        run = self._written(run) if self.changed else run
+        return (lambda *args: self._marked(run(*args))) if self.moving_outputs else run
 
     def _gives_results(self) -> bool:
         """Whether the outputs are the first results of the graph, as they are."""
@@ -275,10 +277,30 @@ class Compiled:
     @cached_property
     def symbolic_dims(self) -> list[list[int]]:
         """Per saved value, the dimensions whose sizes these graphs do not depend on: those that take it need not either."""
-        module = self.backward_module
-        values = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"] if module is not None else []
-        shapes = [v.shape if isinstance(v, Tensor) else () for v in values]
-        return [[d for d, s in enumerate(shape) if getattr(s, "is_symbolic", False)] for shape in shapes]
+        return [] if self.backward_module is None else symbolic_dims(placeholder_values(self.backward_module))
+
+    @cached_property
+    def moving_outputs(self) -> list[tuple[int, list[int]]]:
+        """Outputs with dimensions whose sizes these graphs do not depend on, and which."""
+        if self.joint.wrapping is not None or self.joint.fake_mode.shape_env is None:
+            return []
+        dims = symbolic_dims([n and n.meta.get("val") for n in self.joint.module.graph.output_node().args[0]])
+        fresh = [(n, o.index) for n, o in enumerate(self.joint.outputs) if o.kind == "fresh"]
+        return [(n, dims[index]) for n, index in fresh if dims[index]]
+
+    def mark_saved(self, args: Sequence, saved: Sequence) -> None:
+        """The same for what is saved, which hooks are given."""
+        given = [*zip(saved, self.symbolic_dims, strict=False)]
+        given += zip(args, symbolic_dims(self.joint.primals), strict=False)
+        for value, dims in given:
+            if dims and isinstance(value, Tensor):
+                value.__dict__[PROPAGATED] = set(dims)
+
+    def _marked(self, outs: Sequence) -> Sequence:
+        """Outputs that say in which dimensions their sizes may be others next time: programs compiled for them are for those too."""
+        for n, dims in self.moving_outputs:
+            outs[n].__dict__[PROPAGATED] = set(dims)  # pickles hold it, which know sets
+        return outs
 
     def _sized(self, args: list, results: list) -> tuple[list, list]:
         """What is known of inputs and outputs, with symbolic sizes as they are in these arguments and results."""
@@ -321,6 +343,15 @@ class Compiled:
             elif target._counter[0] == version:
                 target._counter[0] += 1
         copy_all_over(plain)
+
+
+PROPAGATED = "_dynamo_propagated_dynamic_indices"  # on tensors: the dimensions that were symbols where they were made
+
+
+def symbolic_dims(values: list) -> list[list[int]]:
+    """Of each value, the dimensions whose sizes are symbols."""
+    shapes = [v.shape if isinstance(v, Tensor) else () for v in values]
+    return [[d for d, s in enumerate(shape) if getattr(s, "is_symbolic", False)] for shape in shapes]
 
 
 class FlatCall:

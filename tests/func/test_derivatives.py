@@ -307,3 +307,15 @@ def test_what_is_pushed_through_a_compiled_linear_function_has_no_history():
         assert not push(x).requires_grad and torch.allclose(push(x), x.cos() * x)
     outer = torch.ones(2, requires_grad=True)
     assert torch.func.linearize(torch.compile(lambda v: v.sin() * outer), x)[1](x).requires_grad
+
+
+def test_linearized_integers_and_truths_have_no_tangent():
+    out, push = linearize(lambda x: {"y": x * 2, "sign": x > 0, "at": x.argmax()}, torch.tensor([1.0, -3.0]))
+    assert out["sign"].tolist() == [True, False] and out["at"].item() == 0 and out["y"].tolist() == [2, -6]
+    tangents = push(torch.tensor([1.0, 5.0]))
+    assert tangents["y"].tolist() == [2, 10] and tangents["sign"].tolist() == [False, False]
+    assert tangents["at"].item() == 0 and tangents["at"].dtype is torch.int64
+    out, push = linearize(lambda x: x > 0, torch.ones(2))
+    assert out.tolist() == [True, True] and push(torch.ones(2)).tolist() == [False, False]
+    with pytest.raises(RuntimeError, match="return only tensors"):
+        linearize(lambda x: 3, torch.ones(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 
 import pytest
@@ -516,3 +517,51 @@ def test_a_view_of_an_input_is_let_require_grad():
     assert first.requires_grad and first.is_leaf and second.requires_grad and second.is_leaf and not a.requires_grad
     (first * 2).sum().backward()
     assert first.grad.tolist() == [2, 2, 2, 2]
+
+
+def test_outputs_say_which_of_their_sizes_may_be_others():
+    made = torch.compile(lambda x, y: (x @ y, x.sum()), backend="aot_eager")
+    taken = torch.compile(lambda x: x * 2, backend="aot_eager")
+    first = made(torch.ones(2, 3), torch.ones(3, 4))[0]
+    assert not hasattr(first, "_dynamo_propagated_dynamic_indices")
+    second, total = made(torch.ones(5, 3), torch.ones(3, 4))
+    assert second._dynamo_propagated_dynamic_indices == {0}
+    assert not hasattr(total, "_dynamo_propagated_dynamic_indices")
+    assert taken(second)._dynamo_propagated_dynamic_indices == {0}
+    loaded = torch.load(io.BytesIO(saved(second)), weights_only=True)
+    assert torch.equal(loaded, second)
+
+
+def saved(t):
+    file = io.BytesIO()
+    torch.save(t, file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_saved_values_say_which_of_their_sizes_may_be_others(backend):
+    torch.compiler.reset()
+    f = torch.compile(lambda x: (x.sin() * x).exp(), backend=backend)
+    marks = []
+
+    def pack(t):
+        marks.append(getattr(t, "_dynamo_propagated_dynamic_indices", None))
+        return t
+
+    for size in (3, 4):
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            f(torch.ones(size, requires_grad=True))
+    half = len(marks) // 2
+    assert half and marks == [None] * half + [{0}] * half
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_batched_gradients_of_what_draws_are_those_of_one_draw(backend):
+    f = torch.compile(lambda x: torch.nn.functional.dropout(x, 0.5).sin() * torch.rand_like(x), backend=backend)
+    x = torch.randn(6, requires_grad=True)
+    y = f(x)
+    each = torch.stack([torch.autograd.grad(y, x, e, retain_graph=True)[0] for e in torch.eye(6)])
+    state = torch.get_rng_state()
+    batched = torch.autograd.grad(y, x, torch.eye(6), is_grads_batched=True, retain_graph=True)[0]
+    torch.testing.assert_close(batched, each)
+    assert torch.equal(torch.get_rng_state(), state)

@@ -149,6 +149,7 @@ class Sizes:
         elif config.automatic_dynamic_shapes:
             way = DimDynamic.UNBACKED if config.automatic_dynamic_shapes_mark_as == "unbacked" else DimDynamic.DUCK
             out = dict.fromkeys(self.moving.dims.get(i, ()), (way, None))
+            out |= dict.fromkeys(marks.get("_dynamo_propagated_dynamic_indices", ()), (way, None))
         out |= dict.fromkeys(range(t.ndim) if named_by_user(i) else (), (DimDynamic.DUCK, None))
         out |= dict.fromkeys(range(t.ndim) if is_named(i, config.unbacked_sources) else (), (DimDynamic.UNBACKED, None))
         out |= dict.fromkeys(marks.get("_dynamo_weak_dynamic_indices", ()), (DimDynamic.DUCK, None))
