@@ -296,7 +296,7 @@ class Compiled:
             if dims and isinstance(value, Tensor):
                 value.__dict__[PROPAGATED] = set(dims)
 
-    def _marked(self, outs: Sequence) -> Sequence:
+    def _marked(self, outs: list) -> list:
         """Outputs that say in which dimensions their sizes may be others next time: programs compiled for them are for those too."""
         for n, dims in self.moving_outputs:
             outs[n].__dict__[PROPAGATED] = set(dims)  # pickles hold it, which know sets
