@@ -73,7 +73,9 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     ("index_put", "vjp", "sum -> mean", "masked_fill(~hit"): "of tensors without data alone",
     ("index_put", "lower", "IS_OP inverted", "d is out.dtype"): "numbers may pass through memory of their own",
     ("index_put", "lower", "IS_OP inverted", "target is out"): "numbers may pass through memory of their own",
+    ("convolution", "lower", "IS_OP inverted", "found is out"): "numbers may pass through memory of their own",
     ("convolution", "lower", "!= -> ==", "out.strides"): "an operator that is not lowered runs as it is",
+    ("convolution_backward", "lower", "!= -> ==", "gradient.strides"): "an operator that is not lowered runs as it is",
     ("native_layer_norm_backward", "vmap", "unsqueeze -> squeeze", "expand((size"): "expand adds the dimension as well",
     ("_linalg_det", "vjp", "+ -> -", "pivot * 0 + eps"): "a matrix next to the singular one, on its other side",
     ("_linalg_det", "vjp", "** -> *", "eps**0.5"): "where two formulas of one gradient take turns",
@@ -129,6 +131,7 @@ OTHERS: dict[tuple[str, str], str | tuple[str, ...]] = {
     ("convolution", "lower"): (
         "test_corners:test_compiled_transposed_convolutions_add_their_bias_once",
         "test_corners:test_compiled_convolutions_add_their_bias_without_the_library",
+        "test_corners:test_compiled_convolutions_lie_as_those_of_operators_do",
     ),
     ("addmm", "lower"): "test_corners:test_compiled_products_keep_their_factors",
     ("linalg_vector_norm", "lower"): "test_corners:test_compiled_norms_overflow_no_sooner_than_their_result",

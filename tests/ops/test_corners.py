@@ -177,11 +177,13 @@ def test_compiled_transposed_convolutions_add_their_bias_once():
 
 
 def test_compiled_convolutions_add_their_bias_without_the_library():
+    from pullback.capture.front.config import native
     from pullback.ops.window.conv_lowering import Convolution
 
     x, bias = torch.randn(2, 4, 5, 5), torch.arange(1.0, 4.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Convolution, "by_library", lambda *_: None)
+        patch.setattr(native, "raise_rule_errors", True)
         for name, shape in (("conv2d", (3, 4, 2, 2)), ("conv_transpose2d", (4, 3, 2, 2))):
             weight = torch.randn(shape)
             found = torch.compile(lambda x, w, b, n=name: getattr(F, n)(x, w, b))(x, weight, bias)
@@ -202,3 +204,14 @@ def test_compiled_norms_overflow_no_sooner_than_their_result():
         x = torch.tensor([3 * size, 4 * size])
         found = torch.compile(torch.linalg.vector_norm)(x)
         torch.testing.assert_close(found, torch.tensor(5 * size), rtol=1e-6, atol=0.0)
+
+
+def test_compiled_convolutions_lie_as_those_of_operators_do():
+    last = torch.channels_last
+    x, weight = torch.randn(2, 4, 6, 6).to(memory_format=last), torch.randn(3, 4, 3, 3)
+    for w in (weight, weight.to(memory_format=last)):
+        for name, kernel in (("conv2d", w), ("conv_transpose2d", w.transpose(0, 1))):
+            run = getattr(F, name)
+            found, expected = torch.compile(lambda x, w, f=run: f(x, w) * 1)(x, kernel), run(x, kernel) * 1
+            assert found.stride() == expected.stride()
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)

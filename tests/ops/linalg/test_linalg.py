@@ -372,8 +372,9 @@ def test_matrix_exp_and_powers():
 
 def test_the_gradient_of_a_determinant_at_a_singular_matrix_is_its_adjugate():
     a = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=torch.float64, requires_grad=True)
-    (g,) = torch.autograd.grad(3 * torch.linalg.det(a), a)
-    assert torch.allclose(g, torch.tensor([[12.0, -6.0], [-6.0, 3.0]], dtype=torch.float64))
+    for differentiable in (False, True):
+        (g,) = torch.autograd.grad(3 * torch.linalg.det(a), a, create_graph=differentiable)
+        assert torch.allclose(g, torch.tensor([[12.0, -6.0], [-6.0, 3.0]], dtype=torch.float64))
 
 
 def test_norm_understands_numpys_names():
