@@ -243,6 +243,23 @@ def _taking_numbers(cupy, function):
     return call
 
 
+_COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128), complex)
+
+
+@cache
+def _complex_division():
+    """Quotients of complex numbers as NumPy has them; CuPy's are NaN where the divisor is infinite."""
+    import cupy
+
+    steps = """
+        const auto a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
+        if (c == 0 && d == 0) z = T(a / fabs(c), b / fabs(c));
+        else if (fabs(c) >= fabs(d)) { const auto part = d / c, scale = 1 / (c + d * part); z = T((a + b * part) * scale, (b - a * part) * scale); }
+        else { const auto part = c / d, scale = 1 / (d + c * part); z = T((a * part + b) * scale, (b * part - a) * scale); }
+    """
+    return cupy.ElementwiseKernel("T x, T y", "T z", steps, "pullback_complex_division")
+
+
 class Ufunc:
     """A ufunc of CuPy with the methods of NumPy's."""
 
@@ -250,6 +267,7 @@ class Ufunc:
         self.cupy, self.__name__, self.ufunc, self.host = cupy, name, ufunc, getattr(np, name)
         self.outer = ufunc.outer
         self.is_logical = name.startswith("logical_")
+        self.is_division = name in ("true_divide", "divide")
 
     def __call__(self, *args, out=None, **kwargs):
         out = None if out is Ellipsis else out
@@ -259,6 +277,10 @@ class Ufunc:
                 break
         if self.is_logical:  # CuPy has no truth of complex numbers
             args = tuple([v != 0 if hasattr(v, "dtype") and v.dtype.kind == "c" else v for v in args])
+        if self.is_division and not kwargs and any(getattr(v, "dtype", v.__class__) in _COMPLEX for v in args):
+            kind = np.result_type(*[v.dtype if hasattr(v, "dtype") else v for v in args])
+            operands = [self.cupy.asarray(v, kind) for v in args]
+            return _complex_division()(*operands) if out is None else _complex_division()(*operands, out)
         return self.ufunc(*args, out=out, **kwargs) if out is not None or kwargs else self.ufunc(*args)
 
     def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False):

@@ -47,6 +47,7 @@ INLINE f32 f_log(f32 x) { return logf(x); }
 INLINE f32 f_log1p(f32 x) { return log1pf(x); }
 INLINE f32 f_tanh(f32 x) { return tanhf(x); }
 INLINE f32 f_erf(f32 x) { return erff(x); }
+INLINE f64 d_erf(f64 x) { return erf(x); }
 INLINE f32 f_sigmoid(f32 x) { return 1.f / (1.f + expf(-x)); }
 INLINE f32 f_exp2(f32 x) { return exp2f(x); }
 INLINE f32 f_log2(f32 x) { return log2f(x); }

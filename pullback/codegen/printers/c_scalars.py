@@ -126,7 +126,7 @@ def _of_float(op: str, d: dtype, args: list[str]) -> str:
     if op == "isfinite":
         return f"__builtin_fabs{'f' if single else ''}({args[0]}) < INF"
     if op == "signbit":
-        return f"__builtin_copysign{'f' if single else ''}(1, {args[0]}) < 0"  # gcc 12 breaks on signbit in vectors
+        return f"__builtin_copysign{'f' if single else ''}(1{'.f' if single else '.'}, {args[0]}) < 0"  # gcc 12 breaks on signbit in vectors
     return f"{LIBRARY.get(op, op)}{'f' if single else ''}({', '.join(args)})"
 
 

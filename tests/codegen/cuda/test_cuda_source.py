@@ -68,6 +68,19 @@ def test_columns_are_summed_by_threads_side_by_side(graph_of):
     assert "over_warps<" in text and "threadIdx.x % 32" in text
 
 
+def test_every_function_that_expressions_name_is_in_the_prelude():
+    from pullback.codegen.cuda.prelude import PRELUDE
+    from pullback.codegen.printers import c_scalars
+
+    names = {f"{kind}_{name}" for name in c_scalars.PAIRS.values() for kind in "fd"}
+    names |= {f"f_{name}" for name in c_scalars.OURS} | {f"d_{name}" for name in (*c_scalars.OURS_DOUBLE, "sigmoid")}
+    made = {
+        f"{kind}_{name}" for name in ("max", "min", "fmax", "fmin", "remainder", "floor_divide") for kind in "fd"
+    }  # by macros
+    missing = {n for n in names - made if f" {n}(" not in PRELUDE}
+    assert not missing and all(f"MAXIMUM(f{bits}, {k})" in PRELUDE for bits, k in ((32, "f"), (64, "d")))
+
+
 def test_equal_kernels_are_one_function(graph_of):
     result = graph_of(lambda x, y, w: (F.gelu(x @ w) @ w, F.gelu(y @ w) @ w), (8, 8), (8, 8), (8, 8))
     launches = [e for e in result.segments[0].source.plan.entries if e[0] == 0]
