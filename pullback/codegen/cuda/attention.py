@@ -304,9 +304,20 @@ def backward(targets: Sequence[Value], g: Value, q, k, v, lse, dots, causal: boo
 def _launch(
     name: str, read, written, steps, tile: int, q: Value, k: Value, causal: bool, numbers, products: int
 ) -> Launched:
-    """One kernel: a block for each tile of queries (of keys, where those are what is written) of each head, the longest first."""
+    """One of the kernels above."""
+    kind = f"{NAMES[q.dtype]}, {q.shape[-1]}, {str(bool(causal)).lower()}, {WARPS}, {tile}"
+    sides = (16 * WARPS, 32 * WARPS)
+    return launch_over_tiles(name, kind, read, written, steps, q, k, causal, numbers, products, sides, PRELUDE)
+
+
+def launch_over_tiles(
+    name: str, kind: str, read, written, steps, q: Value, k: Value, causal: bool, numbers, products: int,
+    sides: tuple[int, int], prelude: str,
+) -> Launched:  # fmt: skip
+    """One kernel: a block for each tile of queries (of keys, where those are what is written) of each head, the longest first.
+    `sides`: rows of a tile, threads of a block."""
     batch, heads, length, size = q.shape
-    span, rows = k.shape[2], 16 * WARPS
+    span, (rows, threads) = k.shape[2], sides
     own = span if name == "attention_keys" else length
     tiles, pairs = -(-own // rows), batch * heads
     longest_first = causal and name != "attention_keys"
@@ -317,11 +328,10 @@ def _launch(
     )
     at = [f"p{n} + {v.offset}L + b * {v.strides[0]}L + h * {v.strides[1]}L" for n, (_, v) in enumerate(kinds)]
     order = f"{tiles} - 1 - blockIdx.x / {pairs}" if longest_first else f"blockIdx.x / {pairs}"
-    kind = f"{NAMES[q.dtype]}, {size}, {str(bool(causal)).lower()}, {WARPS}, {tile}"
     arguments = [*at, *[f"{s}L" for s in steps], str(length), str(span), "first", *[_number(x) for x in numbers]]
     text = "\n".join(
         [
-            f'extern "C" __global__ void __launch_bounds__({32 * WARPS}) NAME({parameters}) {{',
+            f'extern "C" __global__ void __launch_bounds__({threads}) NAME({parameters}) {{',
             f"    const i64 b = blockIdx.x % {pairs} / {heads}, h = blockIdx.x % {heads};",
             f"    const i32 first = ({order}) * {rows};",
             f"    {name}<{kind}>({', '.join(arguments)});",
@@ -329,9 +339,7 @@ def _launch(
         ]
     )
     work = products * math.prod((batch, heads, length, span, size)) // (2 if causal else 1)
-    return Launched(
-        list(written), list(read), text, PRELUDE, tiles * pairs, 32 * WARPS, work, name.replace("_", " over ")
-    )
+    return Launched(list(written), list(read), text, prelude, tiles * pairs, threads, work, name.replace("_", " over "))
 
 
 def _number(x: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...capture.front.config import native as settings
 from ...core import dtype as dtypes
@@ -23,7 +24,7 @@ from ...ops.lowering.loops import Call, Compute, Convolved, Product, Value
 from ...runtime import cudnn
 from ...runtime.cuda import machine
 from ..lower import SUPPORTED, Lowering
-from . import attention, sorting
+from . import attention, attention_single, sorting
 from .groups import KEPT, LARGEST, UNROLLED, WARP
 
 FULL = 264  # groups of threads that keep a device busy
@@ -124,13 +125,18 @@ class CudaLowering(Lowering):
         return int(machine(self._tensor().device.index or 0).architecture[3:]) >= MATRIX_UNITS
 
     def attention(self, q: Value, k: Value, v: Value, causal: bool, scale: float) -> tuple[Value, Value] | None:
-        if not attention.fits(q, k, v) or not self.has_matrix_units():
+        how: Any = None
+        if attention_single.fits(q, k, v) and not self.on_tensor_units(q.dtype):
+            how = attention_single
+        elif attention.fits(q, k, v) and self.has_matrix_units():
+            how = attention
+        if how is None:
             return None
         out, lse = self.blank(q.shape, q.dtype, stride_of(self.spec(0))), self.result(1)
-        if not attention.readable(out):
+        if not how.readable(out):
             out = self.blank(q.shape, q.dtype)
-        q, k, v = (x if attention.readable(x) else self.copy(x) for x in (q, k, v))
-        self.emit(attention.forward(out, lse, q, k, v, causal, scale))
+        q, k, v = (x if how.readable(x) else self.copy(x) for x in (q, k, v))
+        self.emit(how.forward(out, lse, q, k, v, causal, scale))
         return self.returned(out, 0), lse
 
     def attention_backward(self, g: Value, q, k, v, out: Value, lse: Value, causal: bool, scale: float) -> tuple | None:

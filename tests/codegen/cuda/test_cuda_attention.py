@@ -103,3 +103,38 @@ def test_sequences_that_are_short_or_uneven_are_whole(emulated):
         assert sum(e[0] == 1 for s in compiled.segments for e in s.source.plan.entries) == 2
         want = F.scaled_dot_product_attention(*[x.double() for x in xs], is_causal=True)
         assert float((compiled(*xs)[0].double() - want).abs().max()) < 1e-5
+
+
+SINGLE = {
+    "tiles": (1, 2, 128, 128, 64),
+    "one_tile": (2, 3, 16, 16, 16),
+    "ends_within": (1, 2, 70, 70, 32),
+    "more_keys": (1, 1, 40, 130, 16),
+    "more_queries": (1, 1, 130, 40, 64),
+}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", list(SINGLE))
+def test_float32_is_computed_by_tiles_and_its_gradients_by_products(emulated, name, causal):
+    batch, heads, length, span, size = SINGLE[name]
+    torch.manual_seed(0)
+    q, g = (torch.randn(batch, heads, length, size) for _ in range(2))
+    k, v = (torch.randn(batch, span, heads, size).transpose(1, 2) for _ in range(2))
+    inputs = [t.requires_grad_() for t in (q, k, v)]
+    compiled = emulated(lambda *args: step(*args, causal, -0.3), *inputs, g)
+    assert "\n".join(f for s in compiled.segments for f in s.source.functions).count("attention_single") == 1
+    got = compiled(*inputs, g)
+    want = step(*[t.detach().double().requires_grad_() for t in inputs], g.double(), causal, -0.3)
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype is torch.float32 and a.shape == b.shape
+        assert float((a.double() - b).detach().abs().max()) <= 3e-6 * max(float(b.detach().abs().max()), 1)
+
+
+def test_float32_that_may_be_rounded_to_tf32_is_products(emulated, monkeypatch):
+    from pullback.core.modes import process
+
+    monkeypatch.setattr(process, "matmul_precision", "high")
+    xs = [torch.randn(1, 1, 64, 32) for _ in range(3)]
+    compiled = emulated(lambda q, k, v: (F.scaled_dot_product_attention(q, k, v),), *xs)
+    assert "attention_" not in "\n".join(f for s in compiled.segments for f in s.source.functions)
