@@ -115,6 +115,7 @@ typedef struct {
     const void *api;
     volatile int *flag;
     uint64_t flag_on_device;
+    int first; /* whether the first of the results is all that comes back */
 } Call;
 
 #define OBJECTS(CALL) \
@@ -162,20 +163,23 @@ static PyObject *py_call(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     call->api = pointer_of(NUMBER(10));
     call->flag = pointer_of(NUMBER(11));
     call->flag_on_device = (uint64_t)(uintptr_t)pointer_of(NUMBER(12));
+    call->first = 0;
     if (PyErr_Occurred()) Py_CLEAR(call);
     return (PyObject *)call;
 }
 
-/* recalled(call, fixed): the same call, of arguments that become canonical another way. */
+/* recalled(call, fixed, first): the same call, of arguments that become canonical another way; `first`: of its results, the first. */
 static PyObject *py_recalled(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 2 || !Py_IS_TYPE(args[0], &CallType)) {
-        PyErr_SetString(PyExc_TypeError, "recalled(call, fixed)");
+    const int first = n == 3 ? PyObject_IsTrue(args[2]) : -1;
+    if (first < 0 || !Py_IS_TYPE(args[0], &CallType)) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "recalled(call, fixed, first)");
         return NULL;
     }
     Call *from = (Call *)args[0], *call = PyObject_New(Call, &CallType);
     if (!call) return NULL;
     memcpy((char *)call + sizeof(PyObject), (char *)from + sizeof(PyObject), sizeof(Call) - sizeof(PyObject));
     call->fixed = args[1];
+    call->first = first;
     OBJECTS(call);
     for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) Py_XINCREF(*objects[i]);
     return (PyObject *)call;
@@ -399,6 +403,7 @@ static PyObject *make_call(Call *call, PyObject *args, int wanted, PyObject *mod
         if (!arguments || record(call, result, arguments)) Py_CLEAR(result);
         Py_XDECREF(arguments);
     }
+    if (result && call->first) Py_SETREF(result, PySequence_GetItem(result, 0));
     return result;
 }
 
@@ -634,7 +639,7 @@ static PyMethodDef methods[] = {
     {"setup", (PyCFunction)(void (*)(void))py_setup, METH_FASTCALL,
      "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, view, keys, launch, named)"},
     {"call", (PyCFunction)(void (*)(void))py_call, METH_FASTCALL, "call(...) -> what calls of one signature share"},
-    {"recalled", (PyCFunction)(void (*)(void))py_recalled, METH_FASTCALL, "recalled(call, fixed) -> call"},
+    {"recalled", (PyCFunction)(void (*)(void))py_recalled, METH_FASTCALL, "recalled(call, fixed, first) -> call"},
     {"found", (PyCFunction)(void (*)(void))py_found, METH_FASTCALL, "found(op, args) -> call or None"},
     {"plain", (PyCFunction)(void (*)(void))py_plain, METH_FASTCALL, "plain(op, args, mode) -> result, None or NotImplemented"},
     {"declare", (PyCFunction)(void (*)(void))py_declare, METH_FASTCALL, "declare(op, floats, ints)"},

@@ -1,4 +1,4 @@
-"""Kernels in CUDA C for rows of device arrays: softmax and layer norm, forward and backward; and Philox's words.
+"""Kernels in CUDA C for rows of device arrays: softmax and layer norm, forward and backward.
 
 Functions take row-major float32 or float64 arrays of CuPy's and give new ones, or None where the kernels do not apply:
 the caller then computes with the array library. One block of threads works on one row; sums are made in a tree, so their
@@ -99,77 +99,6 @@ extern "C" __global__ void layer_norm_columns(
 }
 """
 
-PHILOX = r"""
-#define ORIGIN unsigned long long start, unsigned int k0, unsigned int k1, const unsigned long long* origin
-#define MOVE if (origin) { start += origin[0]; k0 = (unsigned int)origin[1]; k1 = (unsigned int)(origin[1] >> 32); }
-
-__device__ void philox(unsigned long long counter, unsigned int k0, unsigned int k1, unsigned int* words) {
-    unsigned int c0 = (unsigned int)counter, c1 = (unsigned int)(counter >> 32), c2 = 0, c3 = 0;
-    for (int round = 0; round < 10; round++) {
-        unsigned int low = c0 * 0xD2511F53u, high = __umulhi(c0, 0xD2511F53u);
-        unsigned int low2 = c2 * 0xCD9E8D57u, high2 = __umulhi(c2, 0xCD9E8D57u);
-        c0 = high2 ^ c1 ^ k0; c1 = low2; c2 = high ^ c3 ^ k1; c3 = low;
-        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
-    }
-    words[0] = c0; words[1] = c1; words[2] = c2; words[3] = c3;
-}
-
-extern "C" __global__ void words(ORIGIN, unsigned int* out, long long n) {
-    long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (4 * block >= n) return;
-    unsigned int words[4];
-    MOVE
-    philox(start + block, k0, k1, words);
-    for (int i = 0; i < 4 && 4 * block + i < n; i++) out[4 * block + i] = words[i];
-}
-
-enum { UNIFORM, NORMAL, TRIALS };  // in [a, b); of mean a and deviation b; b with probability a, else 0
-
-extern "C" __global__ void floats(ORIGIN, float* out, long long n, int how, float a, float b) {
-    long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (4 * block >= n) return;
-    unsigned int words[4];
-    MOVE
-    philox(start + block, k0, k1, words);
-    float made[4];
-    for (int i = 0; i < 4; i++) made[i] = (words[i] >> 8) * 5.9604645e-8f;
-    for (int i = 0; i < 4; i += 2) {
-        if (how != NORMAL) continue;
-        float radius = sqrtf(-2 * logf(1 - made[i])), sine, cosine;
-        sincospif(2 * made[i + 1], &sine, &cosine);
-        made[i] = radius * cosine; made[i + 1] = radius * sine;
-    }
-    for (int i = 0; i < 4; i++) {
-        if (how == TRIALS) { made[i] = made[i] < a ? b : 0; continue; }
-        float value = how == NORMAL ? made[i] * b + a : made[i] * (b - a) + a;
-        made[i] = how == UNIFORM && value == b ? a : value;
-    }
-    if (4 * block + 4 <= n) { ((float4*)out)[block] = make_float4(made[0], made[1], made[2], made[3]); return; }
-    for (int i = 0; 4 * block + i < n; i++) out[4 * block + i] = made[i];
-}
-
-extern "C" __global__ void doubles(ORIGIN, double* out, long long n, int how, double a, double b) {
-    long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (2 * block >= n) return;
-    unsigned int words[4];
-    MOVE
-    philox(start + block, k0, k1, words);
-    double made[2];
-    for (int i = 0; i < 2; i++)
-        made[i] = ((((unsigned long long)words[2 * i]) << 32 | words[2 * i + 1]) >> 11) * 1.1102230246251565e-16;
-    if (how == NORMAL) {
-        double radius = sqrt(-2 * log(1 - made[0])), sine, cosine;
-        sincospi(2 * made[1], &sine, &cosine);
-        made[0] = radius * cosine; made[1] = radius * sine;
-    }
-    for (int i = 0; i < 2 && 2 * block + i < n; i++) {
-        double value = how == NORMAL ? made[i] * b + a : made[i] * (b - a) + a;
-        if (how == TRIALS) value = made[i] < a ? b : 0;
-        out[2 * block + i] = how == UNIFORM && value == b ? a : value;
-    }
-}
-"""
-
 
 @cache
 def _kernel(name: str, dtype: np.dtype):
@@ -177,42 +106,6 @@ def _kernel(name: str, dtype: np.dtype):
 
     source = SOURCE.replace("CHUNK", str(_CHUNK))
     return cupy.RawModule(code=f"typedef {_NAMES[dtype]} T;\n{source}").get_function(name)
-
-
-@cache
-def _philox_kernel(name: str):
-    import cupy
-
-    return cupy.RawModule(code=PHILOX).get_function(name)
-
-
-def blocks_of(count: int, dtype: np.dtype | type) -> int:
-    """How many blocks of four words `count` numbers take: one word each, or two for float64."""
-    return -(-count // (2 if np.dtype(dtype) == np.float64 else 4))
-
-
-def philox_numbers(seed: int, start: int, count: int, dtype: np.dtype | type, *parameters, origin=None, into=None):
-    """`count` words (uint32) of a seed's stream from a block on; or floats: uniform (0, low, high), normal (1, mean, std),
-    or one of two (2, probability, value), the other being 0.
-
-    `into`: a row-major array of so many numbers of that dtype, which gets them, where it begins at a vector. `origin`: two words of 64 bits on the device, read when the kernel runs: a block to count from, and the seed.
-    """
-    import cupy
-
-    dtype = np.dtype(dtype)
-    out = cupy.empty(count, dtype) if into is None else into
-    if count:
-        keys = (
-            np.uint64(start),
-            np.uint32(seed & 0xFFFFFFFF),
-            np.uint32(seed >> 32),
-            np.uintp(0) if origin is None else origin,
-        )
-        rest = (np.int32(parameters[0]), *[dtype.type(p) for p in parameters[1:]]) if parameters else ()
-        name = {"u": "words", "f": "floats" if dtype.itemsize == 4 else "doubles"}[dtype.kind]
-        grid = (-(-blocks_of(count, dtype) // 256),)
-        _philox_kernel(name)(grid, (256,), (*keys, out, np.int64(count), *rest))
-    return out
 
 
 def applies(*arrays) -> bool:

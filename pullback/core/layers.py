@@ -310,7 +310,7 @@ class Seams:
         otherwise="the array library computes it",
     )
     plain_on_device: Callable[..., Any] = seam(
-        _nothing, asked_by="ops.system.dispatch ops.system.dunders ops.system.general", set_by="surface.loading",
+        _nothing, asked_by="ops.shape.shapes ops.system.dispatch ops.system.dunders ops.system.general", set_by="surface.loading",
         promise="a call on plain tensors of a CUDA device that is nothing but printed kernels and their record; "
         "None where it may be more, and nothing was done",
         otherwise="the call is dispatched",

@@ -53,6 +53,15 @@ def _threads(a) -> int:
     return thread_count() if a.size >= SHARED else 1
 
 
+def sorted_rows(a, descending: bool, values: bool):
+    """(sorted elements or None, their places) along the last axis of an array of a device; None for others, and for short rows."""
+    if is_host(a):
+        return None
+    from . import cuda_sort
+
+    return cuda_sort.sorted_rows(a, descending, values)
+
+
 def softmax(a, axis: int, logarithm: bool = False):
     """softmax, or its logarithm, along an axis."""
     if not applies(a):

@@ -19,7 +19,7 @@ import numpy as np
 
 from . import random_streams as streams
 from .arrays import assign, library, to_host
-from .cuda_rows import blocks_of, philox_numbers
+from .cuda_philox import blocks_of, philox_numbers
 from .cupy_library import device_count
 from .device import device, indexed
 from .modes import process
@@ -72,21 +72,21 @@ class PhiloxGenerator(Generator):
         self.offset = offset // 4
 
     # ---- draws
-    def _numbers(self, count: int, dtype, *parameters, into=None):
+    def _numbers(self, count: int, dtype, how: int = 0, a: Any = 0, b: Any = 0, into=None):
         if process.cuda_captures:
-            return self._captured_numbers(count, dtype, *parameters, into=into)
+            return self._captured_numbers(count, dtype, how, a, b, into)
         with self.lock:
             start, self.offset = self.offset, self.offset + blocks_of(count, dtype)
-        return philox_numbers(self._seed, start, count, dtype, *parameters, into=into)
+        return philox_numbers(self._seed, start, count, dtype, how, a, b, into=into)
 
-    def _captured_numbers(self, count: int, dtype, *parameters, into=None):
+    def _captured_numbers(self, count: int, dtype, how: int, a: Any, b: Any, into):
         if self.capture is None:
             raise RuntimeError(
                 "A CUDA graph is being captured, and a generator that it does not know was drawn from: "
                 "see CUDAGraph.register_generator_state"
             )
         start, self.capture.count = self.capture.count, self.capture.count + blocks_of(count, dtype)
-        return philox_numbers(0, start, count, dtype, *parameters, origin=self.capture.origin, into=into)
+        return philox_numbers(0, start, count, dtype, how, a, b, self.capture.origin, into)
 
     def advance_for(self, draws: CapturedDraws) -> None:
         """Give the draws of a captured graph their place in the stream: its next run takes up from here."""
@@ -114,12 +114,16 @@ class PhiloxGenerator(Generator):
         """Normal numbers, likewise."""
         return self._numbers(like.size, _drawn_in(like), True, mean, std).reshape(like.shape)
 
-    def fill(self, out, *parameters) -> Any:
-        """As `uniform` or `normal` or trials, which come first of the parameters as 0, 1 or 2; into the array itself, where it can be."""
+    def fill(self, out, how: int, a: Any, b: Any) -> Any:
+        """As `uniform` or `normal` or trials (`how` is 0, 1 or 2); into the array itself, where it can be."""
         kind = _drawn_in(out)
         fits = out.dtype == kind and out.flags.c_contiguous and out.data.ptr % 16 == 0
-        result = self._numbers(out.size, kind, *parameters, into=out if fits else None)
+        result = self._numbers(out.size, kind, how, a, b, out if fits else None)
         return out if fits else result.reshape(out.shape)
+
+    def fill_new(self, out, how: int, a: float, b: float) -> Any:
+        """As `fill`, for an array of float32 or float64 that was just made."""
+        return self._numbers(out.size, out.dtype, how, a, b, out)
 
     def host(self) -> Generator:
         """A generator on the CPU that the next words of this one seed."""

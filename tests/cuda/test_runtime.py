@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import pullback as torch
@@ -81,6 +83,21 @@ def test_words_are_philox(cuda):
     g = torch.Generator("cuda").manual_seed(0)
     words = [int(w) for w in g.words(4)]
     assert words == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8] and g.get_offset() == 4
+
+
+def test_draws_are_those_of_the_stream_however_they_are_asked_for(cuda):
+    torch.manual_seed(3)
+    a = torch.randn(1001, device="cuda")
+    b = torch.rand(7, device="cuda")
+    torch.manual_seed(3)
+    assert torch.randn((1001,), dtype=torch.float32, device=cuda).equal(a)
+    assert torch.empty(7, device=cuda).uniform_().equal(b)
+    assert abs(a.mean().item()) < 0.15 and abs(a.std().item() - 1) < 0.1 and a.shape == (1001,)
+    torch.manual_seed(3)
+    words = torch.cuda.default_generators[0].words(4)
+    u = [int(w) / 2**32 for w in words]
+    want = math.sqrt(-2 * math.log(1 - int(words[0] >> 8) / 2**24)) * math.cos(2 * math.pi * u[1])
+    assert abs(a[0].item() - want) < 1e-4 and 0 <= b.min().item() < b.max().item() < 1
 
 
 def test_generators(cuda):

@@ -141,3 +141,33 @@ def test_dlpack(cuda):
     t = torch.arange(4.0, device=cuda)
     again = torch.from_dlpack(t)
     assert again.data_ptr() == t.data_ptr() and again.device is cuda and t.__dlpack_device__() == (2, 0)
+
+
+@pytest.mark.parametrize("d", [torch.complex64, torch.complex128])
+def test_complex_quotients_are_those_of_the_cpu(cuda, d):
+    inf = float("inf")
+    x = torch.tensor([0j, 1 + 2j, -3j, 2 + 0j, 1 + 1j, 0j, complex(inf, 1)], dtype=d)
+    y = torch.tensor([complex(inf, 0), complex(0, inf), 2 + 1j, 1 + 3j, 0j, 0j, 2 + 0j], dtype=d)
+    got, want = (x.to(cuda) / y.to(cuda)).cpu(), x / y
+    assert torch.allclose(torch.view_as_real(got), torch.view_as_real(want), equal_nan=True), (got, want)
+    root = torch.zeros(5, dtype=d, device=cuda, requires_grad=True)
+    (grad,) = torch.autograd.grad(torch.linalg.norm(root), root)
+    assert grad.abs().sum().item() == 0
+
+
+def test_long_rows_are_sorted_as_on_the_cpu(cuda):
+    x = torch.randn(3, 20000)
+    x[:, ::50] = float("nan")
+    x[:, 1::50] = -0.0
+    for t in (x, x.double(), x.half(), (x * 3).nan_to_num().to(torch.int8), x.t()):
+        for descending in (False, True):
+            for dim in (0, 1):
+                got, want = (s.sort(stable=True, dim=dim, descending=descending) for s in (t.to(cuda), t))
+                assert torch.allclose(got[0].cpu().double(), want[0].double(), equal_nan=True), (
+                    t.dtype,
+                    descending,
+                    dim,
+                )
+                assert got[1].cpu().equal(want[1])
+                at = t.to(cuda).argsort(dim=dim, descending=descending, stable=True)
+                assert at.cpu().equal(t.argsort(dim=dim, descending=descending, stable=True))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.cuda_launch import stream_in_use
 from ...core.cupy_library import device_count
 from ...core.device import device, layout, memory_format
 from ...core.dtype import dtype
@@ -69,17 +70,8 @@ def ready() -> bool:
         launch = ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p).value
     except (OSError, AttributeError):
         return False
-    setup(_stream(cupy), cupy.ndarray, None, CUDA, launch or 0)
+    setup(stream_in_use(), cupy.ndarray, None, CUDA, launch or 0)
     return True
-
-
-def _stream(cupy) -> Any:
-    """What gives the address of the stream in use."""
-    try:
-        from cupy_backends.cuda.stream import get_current_stream_ptr
-    except ImportError:
-        return lambda: cupy.cuda.get_current_stream().ptr
-    return get_current_stream_ptr
 
 
 def run_plain(op: Operator, args: tuple, seen: int = 0) -> Any:
@@ -119,8 +111,27 @@ def _inside(op: Operator, args: tuple, seen: int) -> Any:
     given = None if found is None else found[1](*args)
     if found is None or given is None:
         return None
-    result = run_plain(found[0], given, seen)
-    return result[0] if found[2] and result is not None else result
+    inner, _, one = found
+    result = run_plain(inner, given, seen)
+    if result is None:
+        return None
+    _remember_inside(op, args, inner, given, one)
+    return result[0] if one else result
+
+
+def _remember_inside(op: Operator, args: tuple, inner: Operator, given: tuple, one: bool) -> None:
+    """Have `native.plain` make the call that a composite comes to, where that takes its tensors from the same places."""
+    call, canonical = native.found(inner, given), inner.convert(given)
+    there = [k for k, c in enumerate(canonical) if isinstance(c, Tensor)]
+    if (
+        call is None
+        or any(map(has_tensors, canonical))
+        or any(k >= len(args) or args[k] is not canonical[k] for k in there)
+    ):
+        return
+    fixed = tuple([None if k in there else c for k, c in enumerate(canonical)])
+    places = tuple([k if k in there else None for k in range(len(canonical))])
+    remember(op, args, native.recalled(call, (fixed, places), one))
 
 
 def _first(op: Operator, args: tuple) -> Any:
@@ -165,7 +176,7 @@ def _call(op: Operator, args: tuple, canonical: tuple) -> Any:
     mask = _travelling(op)
     varies = [_place(mask, k, a, c) for k, (a, c) in enumerate(pairs)]
     fixed = tuple([c if place is None else None for (_, c), place in zip(pairs, varies, strict=True)])
-    return native.recalled(call, (fixed, tuple(varies)))
+    return native.recalled(call, (fixed, tuple(varies)), False)
 
 
 def _place(mask: tuple[int, int], k: int, a: Any, c: Any) -> int | None:

@@ -14,8 +14,9 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core import native
 from ...core.arrays import LARGE
+from ...core.layers import above
 from ...core.modes import ambient
-from ...core.tensor import wrap
+from ...core.tensor import CUDA, wrap
 from ...core.threads import thread_count
 from ..system.operator import Operator, export, key_of
 from ..system.overloads import resolve
@@ -44,7 +45,7 @@ def _absent(*args) -> bool:
 
 _NAMES = {
     "SHARED": native.SHARED, "LIMIT": 1 << 62 if native.available else LARGE, "threads": thread_count, "empty": np.empty,
-    "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap,
+    "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap, "above": above, "CUDA": CUDA,
     "reduce": getattr(native._native, "reduce", _numpy_reduce),
     "reduce_dim": getattr(native._native, "reduce", _absent),
     "rows_softmax": getattr(native._native, "softmax", _absent),
@@ -142,7 +143,18 @@ def _softmax_lines() -> list[str]:
         ),
     ]
     floats = block(f"if mode < 2 and {_FLOAT}:", "a = input._array", "n = a.ndim", *last)
-    return block(f"if {plain}:", "mode = ambient.mode", "d = input.dtype", *floats)
+    host = block(f"if {plain}:", "mode = ambient.mode", "d = input.dtype", *floats)
+    return host + _device_lines("dim.__class__ is int and not args and not kwargs", "(input, dim, False)", "t")
+
+
+def _device_lines(fits: str, arguments: str, result: str) -> list[str]:
+    """A plain tensor of a CUDA device: the operator itself, where the call is nothing but its kernel."""
+    call = f"t = above.plain_on_device(op, {arguments})"
+    return block(
+        f"elif input.__class__ in PLAIN and input._keys == CUDA and {fits}:",
+        call,
+        *block("if t is not None:", f"return {result}"),
+    )
 
 
 def _layer_norm_lines() -> list[str]:
@@ -160,7 +172,7 @@ def _layer_norm_lines() -> list[str]:
         "made = (make_tensor(r, d), wrap(mean, d), wrap(rstd, d))",
         "return op.record(made, input, tuple(normalized_shape), weight, bias, eps)[0]",
     ]
-    return block(
+    host = block(
         f"if {plain}:",
         "mode = ambient.mode",
         "d = input.dtype",
@@ -186,6 +198,7 @@ def _layer_norm_lines() -> list[str]:
             ),
         ),
     )
+    return host + _device_lines("not args and not kwargs", "(input, normalized_shape, weight, bias, eps)", "t[0]")
 
 
 def _export_rows(homes: tuple[str, ...], name: str, op: Operator, body: Callable, head: str, lines, tail: str, **names):

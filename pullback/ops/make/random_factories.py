@@ -10,12 +10,16 @@ from collections.abc import Callable
 
 from ...core import dtype as dtypes
 from ...core import modes
+from ...core.arrays import library
+from ...core.cupy_library import device_count
+from ...core.device import device, indexed
 from ...core.modes import ambient
-from ...core.random import Generator, draw
+from ...core.random import Generator, draw, generator_of
 from ...core.random_integers import fill_random_range, randperm
 from ...core.random_streams import fill_normal, fill_uniform
 from ...core.storage import new_array
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, wrap
+from ..eager.functions import overridden_operators
 from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -168,12 +172,33 @@ def invalid(name: str, *values) -> TypeError:
     return TypeError(f"{name}() received an invalid combination of arguments - got ({got})")
 
 
+def _drawn_on_device(shape: tuple, where: device | str, normal: bool) -> Tensor | None:
+    """New numbers, where a call names a CUDA device and nothing else and nothing listens; None where it may be more than that."""
+    if where.__class__ is not device and (where.__class__ is not str or not where.startswith("cuda")):
+        return None
+    where, dtype = indexed(where), ambient.default_dtype
+    if where.type != "cuda" or device_count() != 1 or ambient.mode & ~modes.GRAD or overridden_operators:
+        return None
+    if dtype.category != 2 or dtype.itemsize < 4 or any(s.__class__ is not int or s < 0 for s in shape):
+        return None
+    fill = getattr(generator_of(where), "fill_new", None)
+    if fill is None:
+        return None
+    return wrap(fill(library(where).ndarray(shape, dtype.numpy), int(normal), 0.0, 1.0), dtype, where)
+
+
 def _make_sized(name: str, ops: tuple, fill: Operator):
+    normal = fill is normal_op
+
     def make_sized(*size, generator=None, out=None, **options):
         given = options.pop("size", None)
         if not size and given is None:
             raise invalid(name)
         shape = sizes_from(name, size, given)
+        if generator is None and out is None and len(options) == 1 and "device" in options:
+            result = _drawn_on_device(shape, options["device"], normal)
+            if result is not None:
+                return result
         if out is not None:
             return make_into(name, out, shape, options, lambda o: fill.inplace(o, generator=generator))
         return make(name, ops, (shape,), generator, options)

@@ -25,7 +25,7 @@ from ..system.operator import Operator, Spec
 
 ALPHA = 1.7580993408473766  # minus the limit of SELU far below zero
 REALS = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
-TRIALS = 2  # as `core/cuda_rows` counts distributions
+TRIALS = 2  # as `core/cuda_philox` counts distributions
 
 
 # ---- dropout as PyTorch composes it

@@ -32,7 +32,10 @@ def order(xp, a, axis: int, descending: bool = False):
     """The stable order of the elements along an axis, as places."""
     if a.ndim and axis != a.ndim - 1:
         return xp.moveaxis(order(xp, xp.moveaxis(a, axis, -1), a.ndim - 1, descending), -1, axis)
-    key = ranks(xp, xp.ascontiguousarray(a))
+    rows = xp.ascontiguousarray(a)
+    if (found := native.sorted_rows(rows, descending, False)) is not None:
+        return found[1]
+    key = ranks(xp, rows)
     key = ~key if descending else key
     if key.itemsize == 4 and a.shape[-1] < 1 << 32:
         return _packed(xp, key, sort=True).astype(xp.int64)
@@ -51,6 +54,12 @@ def _packed(xp, key, sort: bool, k: int = 0):
 
 def sorted_with_places(xp, a, axis: int, descending: bool = False):
     """Sorted elements and where they were."""
+    if not native.is_host(a) and a.ndim:
+        last = axis == a.ndim - 1
+        rows = a if last else xp.moveaxis(a, axis, -1)
+        found = native.sorted_rows(rows if rows.flags.c_contiguous else xp.ascontiguousarray(rows), descending, True)
+        if found is not None:
+            return found if last else tuple(xp.moveaxis(m, -1, axis) for m in found)
     at = order(xp, a, axis, descending)
     return xp.take_along_axis(a, at, axis), at
 

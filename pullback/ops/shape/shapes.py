@@ -9,11 +9,11 @@ from __future__ import annotations
 from ...core.dtype import INT
 from ...core.dtype import dtype as dtype_type
 from ...core.geometry import infer_size, view_strides, wrap_dim
-from ...core.layers import extend
+from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.objects import make_view
 from ...core.symbolic import holds
-from ...core.tensor import OPAQUE, PLAIN, Tensor, stride_of
+from ...core.tensor import CUDA, OPAQUE, PLAIN, Tensor, stride_of
 from ..eager.functions import bypassing
 from ..eager.straight import FunctionCase
 from ..eager.views import SIZES, ViewCase, is_plain_tensor, may_have_history, plain_view
@@ -121,6 +121,10 @@ def view(self, *sizes, size=None, dtype=None):
                 if mode and self._autograd is not None and may_have_history(self):
                     view_.record(t, self, size)
                 return t
+    elif getattr(self, "_keys", 0) == CUDA and self.__class__ in PLAIN and size.__class__ in SIZES and size:
+        t = above.plain_on_device(view_, (self, size))
+        if t is not None:
+            return t
     return _view_otherwise(self, *sizes, size=size, dtype=dtype)
 
 

@@ -56,6 +56,15 @@ template <typename T> static T exchanged(T x, unsigned from) {
 template <typename T> static T __shfl_xor_sync(unsigned, T x, int step) { return exchanged(x, threadIdx.x ^ step); }
 template <typename T> static T __shfl_sync(unsigned, T x, int lane) { return exchanged(x, threadIdx.x / 32 * 32 + lane); }
 template <typename T> static T __shfl_up_sync(unsigned, T x, int by) { return exchanged(x, threadIdx.x % 32 >= (unsigned)by ? threadIdx.x - by : threadIdx.x); }
+static unsigned __ballot_sync(unsigned, bool yes) {
+    fiber *me = now; const int side = me->turn++ & 1;
+    me->value[side][0] = yes; wait(2);
+    unsigned all = 0;
+    for (unsigned lane = 0; lane < 32; lane++) all |= (unsigned)fibers[threadIdx.x / 32 * 32 + lane].value[side][0] << lane;
+    return all;
+}
+static void __syncwarp() { wait(2); }
+static int __popc(unsigned x) { return __builtin_popcount(x); }
 template <typename T> static T atomicAdd(T *at, T x) { T old = *at; *at += x; return old; }
 template <typename T> static T atomicCAS(T *at, T expected, T x) { T old = *at; if (old == expected) *at = x; return old; }
 static float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }

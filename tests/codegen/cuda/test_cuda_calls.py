@@ -143,6 +143,32 @@ def test_arguments_that_are_converted_are_recorded_as_the_operator_wants_them(em
         check(a.grad, torch.ones_like(x))
 
 
+COMPOSITES = {
+    "softmax.int": (-1,),
+    "log_softmax.int": (0,),
+    "layer_norm.default": ([6],),
+    "max_pool2d.default": ([2, 2],),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_a_composite_that_is_one_call_is_looked_up_at_once(emulated, name):
+    op, rest = find(name), COMPOSITES[name]
+    x = torch.randn(2, 3, 4, 6, requires_grad=True)
+    args = op.bind((x, *rest), {})
+    assert emulated(name, x, *rest) is None  # the first goes the long way
+    for _ in range(3):
+        check(emulated(name, x, *rest), op(x, *rest))
+    got = calls.native.plain(op, args, 1)
+    want = op(x, *rest)
+    check(got, want)
+    assert type(got.grad_fn).__name__ == type(want.grad_fn).__name__
+    g = torch.randn_like(want)
+    check(torch.autograd.grad(got, x, g)[0], torch.autograd.grad(want, x, g)[0])
+    with torch.no_grad():
+        assert calls.native.plain(op, args, 0).grad_fn is None
+
+
 def test_tensors_in_lists_are_recorded_as_the_operator_wants_them(emulated):
     for _ in range(3):
         a = x.clone().requires_grad_()

@@ -20,6 +20,9 @@ class Pointer:
     def copy_from_device_async(self, source: Pointer, size: int, stream=None) -> None:
         ctypes.memmove(self.ptr, source.ptr, size)
 
+    def memset_async(self, value: int, size: int, stream=None) -> None:
+        ctypes.memset(self.ptr, value, size)
+
 
 class Block:
     """Memory of an array and of the views on it."""
