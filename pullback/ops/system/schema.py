@@ -151,6 +151,18 @@ class Schema:
 
     __repr__ = __str__
 
+    @cached_property
+    def _said(self) -> tuple:
+        """All that a schema says, however it is spaced."""
+        arguments = [(a.type, a.name, repr(a.default), a.has_default, a.kwarg_only, a.alias) for a in self.arguments]
+        return self.name, self.overload_name, tuple(arguments), tuple((*r, r.alias) for r in self.returns)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Schema) and self._said == other._said
+
+    def __hash__(self) -> int:
+        return hash(self._said)
+
 
 def argument_texts(text: str) -> list[str]:
     """The arguments of a schema as they are written, without the mark of those that are keywords."""

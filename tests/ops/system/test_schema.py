@@ -39,3 +39,14 @@ def test_packets_give_overloads() -> None:
         torch.ops.aten.add.Tensor(x)
     with pytest.raises(AttributeError):
         torch.ops.aten.no_such_operator
+
+
+def test_schemas_that_say_the_same_are_equal():
+    texts = "f.out(Tensor self, int a=2) -> Tensor(a!)", "f.out(Tensor self,int a=2)->Tensor(a!)"
+    one, other = map(Schema, texts)
+    assert one == other and hash(one) == hash(other) and len({one, other}) == 1
+    different = (
+        "f(Tensor self, int a=2) -> Tensor(a!)", "f.out(Tensor self, int a=3) -> Tensor(a!)", "f.out(Tensor self, int a=2) -> Tensor",
+        "f.out(Tensor self, *, int a=2) -> Tensor(a!)", "f.out(Tensor? self, int a=2) -> Tensor(a!)",
+    )  # fmt: skip
+    assert all(one != Schema(text) for text in different) and len({one, *map(Schema, different)}) == 6
