@@ -15,7 +15,7 @@ from . import declaration
 from .aliasing import flat_tensors, shares_memory
 from .functions import lookup
 from .kernels import table_of
-from .keys import DispatchKey, DispatchKeySet, own_keys
+from .keys import DispatchKey, DispatchKeySet, included, own_keys
 from .operator import LibraryOperator
 
 
@@ -81,6 +81,27 @@ class ExcludeDispatchKeyGuard(Guard):
         if self.holds:
             _excluded.keys = self.outside
         super().__exit__(*exc)
+
+
+class IncludeDispatchKeyGuard(Guard):
+    """Calls of a library's operators go to the kernels of a key (Meta, CUDA), wherever their tensors are."""
+
+    __slots__ = ("outside",)
+
+    def __init__(self, keys: DispatchKey | DispatchKeySet) -> None:
+        self.outside = included.keys
+        included.keys = self.outside | DispatchKeySet(keys)
+        super().__init__(0)
+
+    def __exit__(self, *exc) -> None:
+        if self.holds:
+            included.keys = self.outside
+        super().__exit__(*exc)
+
+
+def included_keys() -> DispatchKeySet:
+    """The keys that calls of this thread have besides those of their tensors."""
+    return included.keys
 
 
 def find_operator(name: str, overload: str) -> Operator:

@@ -75,7 +75,7 @@ class Table:
         """The kernel for a backend that stands below autograd."""
         for key in (backend, _alias(backend), NON_FUNCTIONAL, COMPOSITE_EXPLICIT):
             kernel = self.find(key)
-            if kernel is not None:
+            if kernel is not None and kernel.function is not fallthrough_kernel:
                 return kernel
         return None
 

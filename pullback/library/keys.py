@@ -7,6 +7,7 @@ a kernel that would never be called must not be taken silently.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from enum import Enum
 
@@ -99,6 +100,22 @@ class DispatchKeySet:
 
     def __repr__(self) -> str:
         return f"DispatchKeySet({', '.join(sorted((k.name for k in self.keys), key=_ORDER.__getitem__))})"
+
+
+class _Included(threading.local):
+    """The keys that calls of a thread have besides those of their tensors."""
+
+    keys = DispatchKeySet()
+
+
+included = _Included()
+
+
+def chosen_backend(tensors: list[Tensor], keys: int) -> str:
+    """Where a call of a library's operator computes: where its tensors are, or where a guard says."""
+    own = backend_of(tensors, keys)
+    asked = included.keys.keys
+    return own if not asked else next((d for d in reversed(_DEVICES) if DispatchKey[d] in asked), own)
 
 
 def parse(name: str) -> str:

@@ -33,7 +33,7 @@ from .arguments import bad_tensor, converter, mismatch, result_check
 from .autograd import Formula, unregistered
 from .batching import process
 from .kernels import Kernel, Table, fallbacks, fallthrough_kernel, table_of, written_at
-from .keys import UNDEFINED, backend_of, for_device, key_set
+from .keys import UNDEFINED, chosen_backend, for_device, included, key_set
 
 _NO_DATA = (
     "{}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered. You may have run into "
@@ -131,13 +131,15 @@ class LibraryOperator(Operator):
             return None
         kernel, entry = self.table.own("CPU"), self.make_entry("CPU")
         passes = entry in (unregistered, _pass_by) or isinstance(entry, Formula)
-        return kernel.function if kernel is not None and passes and not kernel.with_keyset else None
+        if kernel is None or kernel.function is fallthrough_kernel:
+            return None
+        return kernel.function if passes and not kernel.with_keyset else None
 
     # ---- a call
     def quick(self, args: tuple, kwargs: dict):
         """Plain CPU tensors and numbers, no gradient wanted: straight to the kernel."""
         kernel = self.straight
-        if kernel is None or kwargs or not self.required <= len(args) <= len(self.classes):
+        if kernel is None or kwargs or included.keys.keys or not self.required <= len(args) <= len(self.classes):
             return NotImplemented
         for value, allowed in zip(args, self.classes, strict=False):
             if value.__class__ not in allowed:
@@ -199,7 +201,7 @@ class LibraryOperator(Operator):
                     f"{self.name} does not have a kernel registered for {kind}. Please use register_kernel to do so."
                 )
             return for_device(kind)
-        return backend_of(tensors, keys)
+        return chosen_backend(tensors, keys)
 
     def enter(self, args: tuple):
         """The call where PyTorch has its autograd keys."""

@@ -9,9 +9,11 @@ from pullback.compat import library_rows
 from pullback.library import _scoped_library, dispatcher
 from pullback.library.dispatcher import (
     ExcludeDispatchKeyGuard,
+    IncludeDispatchKeyGuard,
     excluded_keys,
     has_kernel,
     has_kernel_for_dispatch_key,
+    included_keys,
     parse_schema,
 )
 from pullback.library.keys import DispatchKey, DispatchKeySet
@@ -58,6 +60,25 @@ def test_rows_lead_somewhere(module):
     for home in library_rows.ROWS.get(module, library_rows.C_ROWS).values():
         name, _, attribute = home.partition(":")
         assert name in library_rows.ROWS or not attribute or hasattr(importlib.import_module(name), attribute), home
+
+
+def test_a_key_that_is_included_chooses_the_kernel():
+    seen = []
+
+    def shape_rule(x):
+        seen.append(x)
+        return x.clone()
+
+    with _scoped_library("t_disp", "DEF") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x + 1, "CPU")
+        lib.impl("f", shape_rule, "Meta")
+        x, before = torch.zeros(2), included_keys().raw_repr()
+        with IncludeDispatchKeyGuard(DispatchKey.Meta):
+            assert included_keys().has(DispatchKey.Meta)
+            torch.ops.t_disp.f(x)
+        assert included_keys().raw_repr() == before and len(seen) == 1
+        assert torch.ops.t_disp.f(x).tolist() == [1, 1]
 
 
 def test_excluded_keys_are_counted_and_transforms_record_inside():
@@ -140,3 +161,15 @@ def test_keys_of_tensors_in_the_order_of_the_dispatcher():
 def test_all_schemas():
     names = {(s.name, s.overload_name) for s in dispatcher.all_schemas()}
     assert {("aten::add", "Tensor"), ("aten::ones_like", "default")} <= {(n, o or "default") for n, o in names}
+
+
+def test_a_kernel_that_falls_through_is_not_called():
+    with _scoped_library("t_disp", "DEF") as lib:
+        lib.define("h(Tensor x) -> Tensor")
+        lib.impl("h", torch.library.fallthrough_kernel, "CPU")
+        lib.impl("h", lambda x: x + 2, "CompositeExplicitAutograd")
+        assert torch.ops.t_disp.h(torch.zeros(2)).tolist() == [2, 2]
+        lib.define("alone(Tensor x) -> Tensor")
+        lib.impl("alone", torch.library.fallthrough_kernel, "CPU")
+        with pytest.raises(NotImplementedError):
+            torch.ops.t_disp.alone(torch.zeros(2))
