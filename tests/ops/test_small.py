@@ -46,6 +46,7 @@ FORMS = {
 ELSEWHERE = (
     "_to_copy.default",
     "mm.default",
+    "addmm.default",
     "bmm.default",
     "_softmax.default",
     "_log_softmax.default",
