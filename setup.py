@@ -13,7 +13,7 @@ WIDE = "-fopenmp-simd -fno-unswitch-loops --param=vect-max-peeling-for-alignment
 # name: (what it is built with, the headers it reads, without their `native_`)
 EXTENSIONS = {
     "native": ("-O3 -fno-math-errno -fno-trapping-math", "pool rows channels jobs tops"),
-    "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "machine types elements special fits polynomials"),
+    "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "machine types elements special fits polynomials halved"),
     "network": (
         f"{LOOPS} -fopenmp-simd",
         "types elements matrices levels machine layers vectors products attention forms convolution direct planes pixels outputs windows",
@@ -39,6 +39,7 @@ EXTENSIONS = {
     "halves": (LOOPS, "arrays moves narrow paired"),
     "narrow": (LOOPS, "arrays moves narrow types lanes elements"),
     "layouts": ("-O2", "arrays moves layouts"),
+    "casts": (f"{LOOPS} {ROUNDED}", "arrays moves layouts"),
     "views": ("-O2", "arrays moves"),
     "calls": ("-O2", ""),
     "conditions": ("-O2 -Wno-unused-function", "arrays"),

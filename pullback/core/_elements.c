@@ -203,15 +203,14 @@ static void strided_part(long first, long last, void *const *arguments) {
 }
 
 /* Whether pieces may be computed in any order: results lie densely, and operands are elsewhere or in the same places. */
-static int stand_apart(const Kernel *k, char *const *at, const Py_ssize_t *steps, i64 n) {
-    int inputs = k->arrays + k->numbers;
-    for (int r = inputs; r < inputs + k->results; r++) {
-        Py_ssize_t size = size_of(k->types[r]), length = (Py_ssize_t)n * size;
+static int stand_apart(int inputs, int operands, const int *sizes, char *const *at, const Py_ssize_t *steps, i64 n) {
+    for (int r = inputs; r < operands; r++) {
+        Py_ssize_t size = sizes[r], length = (Py_ssize_t)n * size;
         if (steps[r] != size)
             return 0;
         for (int o = 0; o < inputs; o++) {
             const char *low = steps[o] < 0 ? at[o] + (n - 1) * steps[o] : at[o];
-            Py_ssize_t span = (Py_ssize_t)(n - 1) * (steps[o] < 0 ? -steps[o] : steps[o]) + size_of(k->types[o]);
+            Py_ssize_t span = (Py_ssize_t)(n - 1) * (steps[o] < 0 ? -steps[o] : steps[o]) + sizes[o];
             int same = at[o] == at[r] && steps[o] == steps[r];
             if (!same && low < at[r] + length && at[r] < low + span)
                 return 0;
@@ -222,8 +221,12 @@ static int stand_apart(const Kernel *k, char *const *at, const Py_ssize_t *steps
 
 /* an inner loop of NumPy's: `data` is the kernel */
 static void inner(char **at, const Py_ssize_t *dims, const Py_ssize_t *steps, void *data) {
-    Strided job = {data, at, steps, dims[0]};
-    if (job.n < SHARED || !pool || threads_for_large < 2 || !stand_apart(data, at, steps, job.n)) {
+    const Kernel *k = data;
+    Strided job = {k, at, steps, dims[0]};
+    int sizes[MOST_OPERANDS];
+    for (int o = 0; o < k->arrays + k->numbers + k->results; o++)
+        sizes[o] = size_of(k->types[o]);
+    if (job.n < SHARED || !pool || threads_for_large < 2 || !stand_apart(k->arrays + k->numbers, k->arrays + k->numbers + k->results, sizes, at, steps, job.n)) {
         strided_loop(data, at, steps, job.n);
         return;
     }
@@ -233,9 +236,11 @@ static void inner(char **at, const Py_ssize_t *dims, const Py_ssize_t *steps, vo
 
 typedef void (*UfuncLoop)(char **, const Py_ssize_t *, const Py_ssize_t *, void *);
 typedef PyObject *(*MakeUfunc)(UfuncLoop *, void **, char *, int, int, int, int, const char *, const char *, int);
+typedef int (*RegisterLoop)(PyObject *, int, UfuncLoop, const int *, void *);
 
-/* NumPy's function that makes ufuncs, from the table of its C interface (PyUFunc_FromFuncAndData is the second entry) */
-static MakeUfunc ufunc_maker(void) {
+/* A function of NumPy's about ufuncs, from the table of its C interface: 1 makes one (PyUFunc_FromFuncAndData), 2 gives it a loop of another dtype
+ * (PyUFunc_RegisterLoopForType). NULL where there is no table. */
+static void *ufunc_function(int entry) {
     PyObject *home = PyImport_ImportModule("numpy._core._multiarray_umath");
     if (!home) {
         PyErr_Clear();
@@ -243,7 +248,7 @@ static MakeUfunc ufunc_maker(void) {
     }
     PyObject *capsule = home ? PyObject_GetAttrString(home, "_UFUNC_API") : NULL;
     void **table = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
-    MakeUfunc result = table ? (MakeUfunc)table[1] : NULL;
+    void *result = table ? table[entry] : NULL;
     Py_XDECREF(capsule);
     Py_XDECREF(home);
     return result;
@@ -254,7 +259,7 @@ static char number_of(char type) { return type == 'f' ? 11 : type == 'd' ? 12 : 
 static PyObject *py_ufuncs(PyObject *self, PyObject *none) {
     static UfuncLoop loops[2] = {inner, inner};
     static void *data[KERNELS];
-    MakeUfunc make = ufunc_maker();
+    MakeUfunc make = (MakeUfunc)ufunc_function(1);
     PyObject *all = make ? PyDict_New() : NULL;
     for (int k = 0; all && k < KERNELS;) {
         int same = k + 1 < KERNELS && !strcmp(TABLE[k].name, TABLE[k + 1].name) ? 2 : 1;
@@ -291,20 +296,21 @@ typedef struct {
     Py_ssize_t shape[MOST_DIMS], steps[MOST_OPERANDS][MOST_DIMS];
     Py_ssize_t piece; /* of a row, which threads take apart where there are few rows */
     long pieces;
+    int in_place; /* an operand is where the result is */
     char *at[MOST_OPERANDS];
 } Spread;
 
-/* One row of a result that no operand shares: where all lie densely, what is left of a multiple of WHOLE is computed with elements before it. */
-static void spread_row(const Kernel *k, char **at, const Py_ssize_t *steps, const Py_ssize_t *n) {
-    int dense = *n >= WHOLE && *n % WHOLE;
-    for (int o = 0; o < k->arrays + k->results; o++)
-        dense &= steps[o] == size_of(k->types[o]);
+/* One row: where all lie densely, and no operand shares the result, what is left of a multiple of WHOLE is computed with elements before it. */
+static void spread_row(const Kernel *k, int in_place, char **at, const Py_ssize_t *steps, const Py_ssize_t *n) {
+    int dense = !in_place && *n >= WHOLE && *n % WHOLE;
+    for (int o = 0; o < k->arrays + k->numbers + k->results; o++)
+        dense &= steps[o] == (o >= k->arrays && o < k->arrays + k->numbers ? 0 : size_of(k->types[o]));
     if (!dense) {
         inner(at, n, steps, (void *)k);
         return;
     }
     k->loop(*n / WHOLE * WHOLE, at);
-    for (int o = 0; o < k->arrays + k->results; o++)
+    for (int o = 0; o < k->arrays + k->numbers + k->results; o++)
         at[o] += (*n - WHOLE) * steps[o];
     k->loop(WHOLE, at);
 }
@@ -313,7 +319,7 @@ static void spread_row(const Kernel *k, char **at, const Py_ssize_t *steps, cons
  * dimension do: pointers that were just written one by one are slow to copy. */
 static void spread_part(long first, long last, void *const *arguments) {
     const Spread *s = arguments[0];
-    const int operands = s->kernel->arrays + s->kernel->results, inside = s->nd - 1;
+    const int operands = s->kernel->arrays + s->kernel->numbers + s->kernel->results, inside = s->nd - 1;
     Py_ssize_t place[MOST_DIMS] = {0}, steps[MOST_OPERANDS], down[MOST_OPERANDS];
     char *at[MOST_OPERANDS], *given[MOST_OPERANDS];
     for (int o = 0; o < operands; o++) {
@@ -334,7 +340,7 @@ static void spread_part(long first, long last, void *const *arguments) {
             const Py_ssize_t begin = piece * s->piece, rest = s->shape[inside] - begin, n = rest < s->piece ? rest : s->piece;
             for (int o = 0; o < operands; o++)
                 given[o] = at[o] + rows * down[o] + begin * steps[o];
-            spread_row(s->kernel, given, steps, &n);
+            spread_row(s->kernel, s->in_place, given, steps, &n);
             if (++piece == s->pieces)
                 piece = 0, rows++;
         }
@@ -392,7 +398,8 @@ static int align(const Py_buffer *v, Spread *s, int o) {
     return ahead >= 0;
 }
 
-/* over_rows(name, (array, ..., result), threads): whether the loop of this name, which takes no numbers, was run on arrays of its dtype */
+/* over_rows(name, (array, ..., number, ..., result), threads): whether the loop of this name was run on arrays of its dtype; numbers are arrays
+ * without dimensions */
 static PyObject *py_over_rows(PyObject *self, PyObject *args) {
     const char *name;
     PyObject *given;
@@ -412,8 +419,8 @@ static PyObject *py_over_rows(PyObject *self, PyObject *args) {
         const char *format = views[held].format;
         if (!held)
             s.kernel = format && format[0] && !format[1] ? find(name, format[0]) : NULL;
-        fits = s.kernel && !s.kernel->numbers && s.kernel->results == 1 && s.kernel->arrays == operands - 1 && format &&
-               format[0] == s.kernel->types[held] && !format[1];
+        fits = s.kernel && s.kernel->results == 1 && s.kernel->arrays + s.kernel->numbers == operands - 1 && format &&
+               format[0] == s.kernel->types[held] && !format[1] && (held < s.kernel->arrays || held == operands - 1 || !views[held].ndim);
     }
     if (fits) {
         const Py_buffer *out = &views[operands - 1];
@@ -422,6 +429,8 @@ static PyObject *py_over_rows(PyObject *self, PyObject *args) {
         memcpy(s.shape, out->shape, sizeof(*s.shape) * (size_t)(fits ? s.nd : 0));
         for (int o = 0; fits && o < operands; o++)
             fits = align(&views[o], &s, o);
+        for (int o = 0; fits && o < operands - 1; o++)
+            s.in_place |= s.at[o] == s.at[operands - 1];
     }
     if (fits) {
         long rows = 1;
@@ -446,89 +455,62 @@ static PyObject *py_over_rows(PyObject *self, PyObject *args) {
     return PyBool_FromLong(fits);
 }
 
-/* ---- bfloat16 and float16: computed in single precision, a piece that stays near at a time */
-typedef struct {
-    const Kernel *kernel; /* NULL: the first is widened or narrowed to the second */
-    char *at[MOST_OPERANDS];
-    float numbers[MOST_OPERANDS];
-    int is_narrow, is_half;
-} Halves;
+/* ---- bfloat16 and float16 */
+#include "native_halved.h"
 
-static void halves_part(long first, long last, void *const *arguments) {
-    const Halves *h = arguments[0];
-    const Kernel *k = h->kernel;
-    if (!k) {
-        char *p[2] = {h->at[0] + first * (h->is_narrow ? 4 : 2), h->at[1] + first * (h->is_narrow ? 2 : 4)};
-        (h->is_narrow ? narrow : widen)[h->is_half](last - first, p);
-        return;
-    }
-    float room[MOST_OPERANDS][BUFFER] __attribute__((aligned(64)));
-    int inputs = k->arrays + k->numbers;
-    char *p[MOST_OPERANDS];
-    for (int o = 0; o <= inputs; o++)
-        p[o] = o >= k->arrays && o < inputs ? (char *)&h->numbers[o - k->arrays] : (char *)room[o];
-    for (long at = first; at < last; at += BUFFER) {
-        i64 n = last - at < BUFFER ? last - at : BUFFER, whole = (n + WHOLE - 1) / WHOLE * WHOLE;
-        for (int o = 0; o < k->arrays; o++) {
-            char *pair[2] = {h->at[o] + at * 2, p[o]};
-            widen[h->is_half](n, pair);
-            memset(room[o] + n, 0, (size_t)(whole - n) * sizeof(float));
-        }
-        k->loop(whole, p);
-        char *pair[2] = {p[inputs], h->at[k->arrays] + at * 2};
-        narrow[h->is_half](n, pair);
-    }
+typedef struct {
+    char *from, *to;
+    int is_narrow, is_half;
+} Cast;
+
+static void cast_part(long first, long last, void *const *arguments) {
+    const Cast *c = arguments[0];
+    char *pair[2] = {c->from + first * (c->is_narrow ? 4 : 2), c->to + first * (c->is_narrow ? 2 : 4)};
+    (c->is_narrow ? narrow : widen)[c->is_half](last - first, pair);
 }
 
-/* over_halves(name, (array, ..., result), (number, ...), threads, is_half): whether the loop of this name was run on row-major arrays of one size
- * that hold bfloat16, or float16, as 16-bit integers; without a name, one array is widened to single precision or narrowed from it */
-static PyObject *py_over_halves(PyObject *self, PyObject *args) {
-    const char *name;
-    PyObject *given, *numbers;
+static char letter_of(const Py_buffer *v) { return v->format && v->format[0] && !v->format[1] ? v->format[0] : 0; }
+
+/* cast_halves(from, to, threads, is_half): whether a row-major array of single precision was narrowed to another of bfloat16, or float16, that
+ * holds 16-bit integers, or the other way round */
+static PyObject *py_cast_halves(PyObject *self, PyObject *args) {
+    PyObject *source, *target;
+    Py_buffer from, to;
     long threads;
     int is_half = 0;
-    if (!PyArg_ParseTuple(args, "sO!O!lp", &name, &PyTuple_Type, &given, &PyTuple_Type, &numbers, &threads, &is_half))
+    if (!PyArg_ParseTuple(args, "OOlp", &source, &target, &threads, &is_half))
         return NULL;
-    Halves h = {*name ? find(name, 'f') : NULL, {NULL}, {0}, 0, is_half};
-    Py_buffer views[MOST_OPERANDS];
-    int held = 0, operands = (int)PyTuple_GET_SIZE(given), values = (int)PyTuple_GET_SIZE(numbers);
-    int fits = *name ? h.kernel && h.kernel->arrays + 1 == operands && h.kernel->numbers == values && h.kernel->results == 1 &&
-                           !strchr(h.kernel->types, '?') && !strchr(h.kernel->types, 'd')
-                     : operands == 2;
-    Py_ssize_t n = 0;
-    for (; fits && held < operands; held++) {
-        if (PyObject_GetBuffer(PyTuple_GET_ITEM(given, held), &views[held], PyBUF_ND | PyBUF_FORMAT | (held == operands - 1 ? PyBUF_WRITABLE : 0)) < 0) {
-            PyErr_Clear();
-            fits = 0;
-            break;
-        }
-        const Py_buffer *v = &views[held];
-        const char type = v->format && v->format[0] && !v->format[1] ? v->format[0] : 0;
-        if (!held) {
-            n = v->len / v->itemsize;
-            h.is_narrow = !*name && type == 'f';
-        }
-        char wanted = *name ? 'H' : (held == 0) == h.is_narrow ? 'f' : 'H';
-        fits = type == wanted && v->len / v->itemsize == n;
-        h.at[held] = v->buf;
+    if (PyObject_GetBuffer(source, &from, PyBUF_ND | PyBUF_FORMAT) < 0)
+        return NULL;
+    if (PyObject_GetBuffer(target, &to, PyBUF_ND | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
+        PyBuffer_Release(&from);
+        return NULL;
     }
-    for (int o = 0; fits && o < values; o++)
-        h.numbers[o] = (float)PyFloat_AsDouble(PyTuple_GET_ITEM(numbers, o));
-    if (PyErr_Occurred())
-        fits = 0;
+    const Cast c = {from.buf, to.buf, letter_of(&from) == 'f', is_half};
+    const Py_ssize_t n = from.len / from.itemsize;
+    const int fits = letter_of(&from) == (c.is_narrow ? 'f' : 'H') && letter_of(&to) == (c.is_narrow ? 'H' : 'f') && to.len / to.itemsize == n;
     if (fits) {
-        void *const arguments[] = {&h};
+        void *const arguments[] = {(void *)&c};
         PyThreadState *state = n >= QUIET ? PyEval_SaveThread() : NULL;
         if (pool && threads > 1 && n >= 2 * QUIET)
-            pool(halves_part, 0, n, QUIET, arguments, threads);
+            pool(cast_part, 0, n, QUIET, arguments, threads);
         else
-            halves_part(0, n, arguments);
+            cast_part(0, n, arguments);
         if (state)
             PyEval_RestoreThread(state);
     }
-    while (held--)
-        PyBuffer_Release(&views[held]);
-    return PyErr_Occurred() ? NULL : PyBool_FromLong(fits);
+    PyBuffer_Release(&from);
+    PyBuffer_Release(&to);
+    return PyBool_FromLong(fits);
+}
+
+/* casts(): the addresses of the loops that widen bfloat16 and float16 to single precision, and of those that narrow it to them */
+static PyObject *py_casts(PyObject *self, PyObject *none) {
+    const Loop all[4] = {widen[0], widen[1], narrow[0], narrow[1]};
+    unsigned long long at[4];
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned long long)(uintptr_t)all[i];
+    return Py_BuildValue("(KKKK)", at[0], at[1], at[2], at[3]);
 }
 
 /* ---- updates of lists */
@@ -636,7 +618,9 @@ static PyMethodDef methods[] = {
     {"ufuncs", py_ufuncs, METH_NOARGS, "ufuncs() -> {name: ufunc}"},
     {"update", py_update, METH_VARARGS, "update(name, arrays, numbers, threads) -> how many tuples were done"},
     {"over_rows", py_over_rows, METH_VARARGS, "over_rows(name, arrays and result, threads) -> whether it was done"},
-    {"over_halves", py_over_halves, METH_VARARGS, "over_halves(name, arrays and result, numbers, threads, is_half) -> whether it was done"},
+    {"halved", py_halved, METH_VARARGS, "halved(ufunc or name, numbers, number of bfloat16) -> ufunc or None"},
+    {"casts", py_casts, METH_NOARGS, "casts() -> addresses of the loops between half and single precision"},
+    {"cast_halves", py_cast_halves, METH_VARARGS, "cast_halves(from, to, threads, is_half) -> whether it was done"},
     {"use_threads", py_use_threads, METH_O, "use_threads(how many): for large arrays"},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},

@@ -7,7 +7,7 @@
 #include "native_moves.h"
 #include "native_layouts.h"
 
-enum { MOST_COPIED = 1 << 17, MOST_ARGUMENTS = 32, SIMPLE_NUMBERS = 256 };
+enum { MOST_COPIED = 1 << 17, MOST_ARGUMENTS = 32, SIMPLE_NUMBERS = 256, FLOAT16 = 23 }; /* the last are NumPy's numbers */
 static PyObject *item_name;
 static int bfloat16_number = -1;
 
@@ -22,7 +22,8 @@ static PyObject *use_bfloat16(PyObject *self, PyObject *args) {
 static int item_of(const Array *a) {
     const int known = size_of(a);
     if (known) return known;
-    if (a->dtype->number < SIMPLE_NUMBERS || a->dtype->byteorder == '>') return 0; /* objects, records; half precision */
+    if (a->dtype->number == FLOAT16 && a->dtype->byteorder != '>') return 2;
+    if (a->dtype->number < SIMPLE_NUMBERS || a->dtype->byteorder == '>') return 0; /* objects, records */
     if (!item_name) item_name = PyUnicode_InternFromString("itemsize");
     PyObject *found = item_name ? PyObject_GetAttr((PyObject *)a, item_name) : NULL;
     const long size = found ? PyLong_AsLong(found) : 0;
@@ -144,7 +145,6 @@ static PyObject *py_through_rows(PyObject *self, PyObject *args) {
 }
 
 /* ---- moves of elements: those of half precision and complex ones as others of their size */
-enum { FLOAT16 = 23 }; /* NumPy's number */
 typedef struct {
     int number, carrier, refused, met[ALL_KINDS]; /* of the dtype that is moved as another; of which kinds there are tensors beside */
     Descriptor *descriptor;

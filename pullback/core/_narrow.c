@@ -1,4 +1,4 @@
-/* bfloat16 in C, a row in single precision at a time: casts, sums and means, softmax, layer norm.
+/* bfloat16 in C, a row in single precision at a time: sums and means, softmax, layer norm.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its results as row-major tensors, nothing recorded; or None where the call
  * is not of that kind (another dtype, memory that is not row-major, arguments that are refused): the caller then runs the operator's rules.
@@ -33,28 +33,6 @@ static Array *rows_of(PyObject *tensor) {
     Array *a = narrow_of(tensor);
     if (!a || !is_row_major(a) || is_deterministic(process)) return NULL;
     return (a->nd == 4 || a->nd == 5) && (a->shape[1] == 1 || a->shape[a->nd - 1] == 1) ? NULL : a;
-}
-
-/* ---- self, dtype, layout, device, pin_memory, non_blocking, memory_format */
-static void widen_part(long first, long last, void *const *arguments) {
-    widen((const u16 *)arguments[0] + first, (float *)arguments[1] + first, last - first);
-}
-
-static void narrow_part(long first, long last, void *const *arguments) {
-    narrow((const float *)arguments[0] + first, (u16 *)arguments[1] + first, last - first);
-}
-
-static PyObject *py_to(PyObject *self, PyObject *args) {
-    const int narrows = argument(args, 1) == bfloat16;
-    Array *a = narrows ? array_of(argument(args, 0)) : argument(args, 1) == dtype_of[F32] ? rows_of(argument(args, 0)) : NULL;
-    NONE_UNLESS(a && (!narrows || kind(a) == F32) && has_elements(a) && argument(args, 2) == Py_None && argument(args, 3) == Py_None);
-    NONE_UNLESS((argument(args, 4) == Py_None || argument(args, 4) == Py_False) && argument(args, 6) == Py_None);
-    for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1); /* strides of such dimensions are kept as they are */
-    Array *r = narrows ? new_narrow(a->nd, a->shape) : new_array(a->nd, a->shape, F32);
-    if (!r) return NULL;
-    void *const arguments[] = {a->data, r->data};
-    over_parts(narrows ? narrow_part : widen_part, count_of(a), count_of(a), arguments, a, r, NULL);
-    return narrows ? narrow_tensor(r) : tensor_of(r);
 }
 
 /* ---- sums and means */
@@ -283,7 +261,6 @@ static PyMethodDef methods[] = {
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"use_bfloat16", use_bfloat16, METH_VARARGS, "use_bfloat16(number, dtype, process)"},
     {"use_reducers", use_reducers, METH_VARARGS, "use_reducers(address for float32, address for float64)"},
-    {"_to_copy.default", py_to, METH_O, NULL},
     {"sum.default", py_sum, METH_O, NULL},
     {"sum.dim_IntList", py_sum_dim, METH_O, NULL},
     {"mean.default", py_mean, METH_O, NULL},

@@ -600,87 +600,6 @@ static PyObject *py_take(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
-/* ---- casts */
-/* Elements of one kind as another: floats to integers by way of i32, so that narrow ones wrap; 0 where that has no number for one. */
-#define CAST_TO(from, to) \
-    for (i64 k = 0; k < n; k++) ((to *)y)[k] = (to)((const from *)x)[k]; \
-    break
-#define FLOATS_TO(from, to, way, most)                       \
-    for (i64 k = at; k < stop; k++) {                            \
-        const from v = ((const from *)x)[k];                     \
-        const int fits = (v > -(from)(most)) & (v < (from)(most)); \
-        outside |= !fits;                                        \
-        ((to *)y)[k] = (to)(way)(fits ? v : 0);                  \
-    }
-#define FLOAT_TO(from, to) /* what fits i32 is no matter of 64 bits, which few processors convert to at once */ \
-    for (i64 at = 0, stop; at < n; at = stop) {                  \
-        const int before = outside;                              \
-        stop = sizeof(to) == 8 && n - at > 1024 ? at + 1024 : n; \
-        FLOATS_TO(from, to, int, 2147483520)                     \
-        if (sizeof(to) == 8 && outside) {                        \
-            outside = before;                                    \
-            FLOATS_TO(from, to, i64, 9.2e18)                     \
-        }                                                        \
-    }                                                            \
-    break
-#define TRUTH_OF(from) \
-    for (i64 k = 0; k < n; k++) y[k] = ((const from *)x)[k] != 0; \
-    break
-#define CAST_FROM(from, to_integer, k_to)          \
-    switch (k_to) {                                \
-    case F32: CAST_TO(from, float);                \
-    case F64: CAST_TO(from, double);               \
-    case I64: to_integer(from, i64);               \
-    case I32: to_integer(from, int);               \
-    case I16: to_integer(from, short);             \
-    case I8: to_integer(from, signed char);        \
-    case U8: to_integer(from, unsigned char);      \
-    default: TRUTH_OF(from);                       \
-    }                                              \
-    break
-
-CLONED static int cast(const char *x, int from, char *y, int to, i64 n) {
-    int outside = 0;
-    switch (from) {
-    case F32: CAST_FROM(float, FLOAT_TO, to);
-    case F64: CAST_FROM(double, FLOAT_TO, to);
-    case I64: CAST_FROM(i64, CAST_TO, to);
-    case I32: CAST_FROM(int, CAST_TO, to);
-    case I16: CAST_FROM(short, CAST_TO, to);
-    case I8: CAST_FROM(signed char, CAST_TO, to);
-    default: CAST_FROM(unsigned char, CAST_TO, to);
-    }
-    return !outside;
-}
-
-typedef struct {
-    const char *x;
-    char *y;
-    int from, to, fits;
-} Cast;
-
-static void cast_part(long first, long last, void *const *arguments) {
-    Cast *c = arguments[0];
-    if (!cast(c->x + first * item_sizes[c->from], c->from, c->y + first * item_sizes[c->to], c->to, last - first)) c->fits = 0;
-}
-
-/* self, dtype, layout, device, pin_memory, non_blocking, memory_format */
-static PyObject *py_to(PyObject *self, PyObject *args) {
-    Array *a = array_of(argument(args, 0));
-    int to = 0;
-    while (to < KINDS && argument(args, 1) != dtype_of[to]) to++;
-    NONE_UNLESS(a && has_elements(a) && to < KINDS && argument(args, 2) == Py_None && argument(args, 3) == Py_None && argument(args, 6) == Py_None);
-    NONE_UNLESS(argument(args, 4) == Py_None || argument(args, 4) == Py_False);
-    for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1);
-    Array *r = new_array(a->nd, a->shape, to);
-    Cast job = {a->data, r ? r->data : NULL, kind(a), to, 1};
-    void *const arguments[] = {&job};
-    if (r) over_parts(cast_part, count_of(a), count_of(a), arguments, a, r, NULL);
-    if (!r || job.fits) return tensor_of(r);
-    Py_DECREF(r);
-    Py_RETURN_NONE;
-}
-
 /* ---- losses: scores, target, weight, reduction (0 none, 1 mean, 2 sum), ignore_index */
 static PyObject *py_nll(PyObject *self, PyObject *args) {
     Array *scores = array_of(argument(args, 0)), *target = array_of(argument(args, 1));
@@ -773,7 +692,6 @@ static PyMethodDef methods[] = {
     {"take.default", py_take, METH_O, NULL},
     {"nll_loss_forward.default", py_nll, METH_O, NULL},
     {"nll_loss_nd.default", py_nll_alone, METH_O, NULL},
-    {"_to_copy.default", py_to, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

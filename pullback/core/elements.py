@@ -12,6 +12,7 @@ import os
 
 import numpy as np
 
+from .dtype import bfloat16
 from .threads import native_pool, thread_count
 
 _elements = None
@@ -33,6 +34,12 @@ def use_threads() -> None:
     """Before ufuncs of the table are called on large arrays: as many threads as large work may use share them."""
     if _elements is not None:
         _elements.use_threads(thread_count())
+
+
+def halved(source, numbers: int = 0):
+    """The ufunc of bfloat16 and float16 of a ufunc of the array library's, or of the loop of a name: in single precision, rounded once. The
+    last `numbers` operands are of single precision, and those that the loop has. None where there is none."""
+    return None if _elements is None else _elements.halved(source, numbers, np.dtype(bfloat16.numpy).num)
 
 
 def fill(array, value) -> None:

@@ -302,6 +302,9 @@ static void V(widen_half)(i64 n, char *const *a) {
     const u16 *x = (const u16 *)a[0];
     f32 *y = (f32 *)a[1];
     i64 i = 0;
+#ifdef __AVX512F__
+    for (; i + 16 <= n; i += 16) _mm512_storeu_ps(y + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(x + i))));
+#endif
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
 #endif
@@ -315,6 +318,9 @@ static void V(narrow_half)(i64 n, char *const *a) {
     const f32 *x = (const f32 *)a[0];
     u16 *y = (u16 *)a[1];
     i64 i = 0;
+#ifdef __AVX512F__
+    for (; i + 16 <= n; i += 16) _mm256_storeu_si256((__m256i *)(y + i), _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
 #endif

@@ -69,7 +69,7 @@ def in_turn(first: Callable, second: Callable) -> Callable:
 _PUBLIC = ("torch.", "Tensor.", "nn.functional.")
 for _name in (
     "_along", "_places", "_picks", "_shapes", "_chains", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
-    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent", "_layouts",
+    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent", "_layouts", "_casts",
 ):  # fmt: skip
     _module = extension(_name)
     if _module is not None:
@@ -86,6 +86,8 @@ for _name in (
             _module.use_threads(native_pool(), thread_count)
         if hasattr(_module, "use_bfloat16"):
             _module.use_bfloat16(np.dtype(dtypes.bfloat16.numpy).num, dtypes.bfloat16, process)
+        if hasattr(_module, "use_casts") and (_elements := extension("_elements")) is not None:
+            _module.use_casts(dtypes.float16, _elements.casts())
         if hasattr(_module, "use_process"):
             _module.use_process(process, devices.cpu, Tensor, ambient, UNTRACKED_VIEW)
         if _name == "_views":

@@ -11,10 +11,10 @@ import numpy as np
 
 from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, dtype
-from ...core.halves import with_number
 from ...core.small import written_once
 from ..system.operator import Operator
-from .kernels import half_loop_of, kernel_of, loop_of
+from ..system.scalars import check_fits
+from .kernels import half_kernel_of, half_loop_of, half_number_loop_of, kernel_of, loop_of
 from .large import looped_dtypes, loops_of, over_all, shares
 from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
 from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
@@ -36,7 +36,7 @@ def lines_of(call: Call) -> list[str]:
     if call.inplace and declared.result is not None:
         return []
     if declared.ufunc is not None and len(call.tensors) <= 2:
-        lines += _inplace_ufunc_lines(call) if call.inplace else _ufunc_lines(call)
+        lines += _inplace_ufunc_lines(call) if call.inplace else [*_ufunc_lines(call), *_out_lines(call)]
     case = case_of(call.op)
     return lines + (case.lines(call) if case is not None else [])
 
@@ -59,7 +59,7 @@ def names_of(op: Operator) -> dict:
         "TRUTHS_OR_NONE": frozenset((bool, type(None))), "STRINGS": frozenset((str,)),
         "laid_out": laid_out, "written_once": written_once, "is_unheard": is_unheard, "may_have_history": may_have_history, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None,
-        "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "with_number": with_number,
+        "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "F32": dtypes.float32.numpy,
     }  # fmt: skip
     for name, other in declared.overloads.items():
         chosen, output = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
@@ -67,7 +67,7 @@ def names_of(op: Operator) -> dict:
     if declared.ufunc is not None:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
         names |= {"loop": loop_of(functional), "FLOAT32": dtypes.float32}
-        names |= {"half_loop": half_loop_of(functional)}
+        names |= {"half_loop": half_loop_of(functional), "half_number_loop": half_number_loop_of(functional)}
         names |= {"LOOPS": loops_of(functional), "over_all": over_all, "shares": shares}
     if declared.constant is not None:
         names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
@@ -158,10 +158,10 @@ def _binary_lines(call: Call, x: str, y: str) -> list[str]:
             f"r = {_number_ufunc(call)}({x}._array, asarray({y}, dtype={x}._array.dtype), out=...)",
             *_finish(call, [x]),
         )
-    if y in call.op.declared.wide:
+    if y in call.op.declared.wide and half_number_loop_of(call.op) is not None:
         lines += block(
-            f"elif d in HALVES and ({y}.__class__ is float or {y}.__class__ is int):",
-            f"r = with_number(ufunc, {x}._array, {y})",
+            f"elif {_is_half_number(y)}:",
+            f"r = half_number_loop({x}._array, asarray({y}, dtype=F32), out=...)",
             *_finish(call, [x]),
         )
     return lines
@@ -172,6 +172,10 @@ def _number_fits(call: Call, y: str) -> str:
     floating = "d in FLOATS" if y in call.op.declared.wide else "d.category == 2"
     number = f"{floating} and ({y}.__class__ is float or {y}.__class__ is int)"
     return f"({number} or {y}.__class__ is int and d in WHOLE and 0 <= {y} < 128)"
+
+
+def _is_half_number(y: str) -> str:
+    return f"d in HALVES and ({y}.__class__ is float or {y}.__class__ is int)"
 
 
 def _takes_number(op: Operator, name: str) -> bool:
@@ -202,7 +206,8 @@ class KernelCase(PlainCase):
     def names(self, op: Operator) -> dict:
         direct = COMPUTED if self.dtypes == "all" else FLOATS
         looped = {"LOOPED": looped_dtypes(op), "shares": shares}
-        return {"kernel": kernel_of(op), "DIRECT_KERNEL": direct, "check": op.declared.check, **looped}
+        half = {"half_kernel": half_kernel_of(op), "rounded": rounded, "fitted": fitted}
+        return {"kernel": kernel_of(op), "DIRECT_KERNEL": direct, "check": op.declared.check, **looped, **half}
 
 
 class AnyKernelCase(KernelCase):
@@ -258,19 +263,19 @@ def _masks(call: Call) -> list[str]:
     return [v for v, a in call.arguments if operands and a.is_tensor and a.name not in operands]
 
 
-def _alike(call: Call, integers: bool = False) -> tuple[str, list[str]]:
-    """The tensor whose dtype counts, and what must hold of the others: one dtype (masks: boolean), one shape.
+def _alike(call: Call, integers: bool = False) -> tuple[str, list[str], list[str]]:
+    """The tensor whose dtype counts, and what must hold of the others: one dtype (masks: boolean); and that all are of one shape.
 
     With `integers`, others may also be of integers, which floats promote to their own dtype."""
     masks = _masks(call)
     first = next(t for t in call.tensors if t not in masks)
-    same = []
+    kinds, shapes = [], []
     for t in call.tensors:
         if t != first:
             kind = f"{t}.dtype is BOOL" if t in masks else f"{t}.dtype is d"
-            kind = f"({kind} or {t}.dtype in WHOLE)" if integers and t not in masks else kind
-            same += [kind, f"{t}._array.shape == {first}._array.shape"]
-    return first, same
+            kinds.append(f"({kind} or {t}.dtype in WHOLE)" if integers and t not in masks else kind)
+            shapes.append(f"{t}._array.shape == {first}._array.shape")
+    return first, kinds, shapes
 
 
 def _kernel_call(call: Call, integers: bool = False) -> str:
@@ -282,26 +287,64 @@ def _kernel_call(call: Call, integers: bool = False) -> str:
 
 
 def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = (), integers: bool = False) -> list[str]:
+    """The kernel on small arrays, which may broadcast, and on large ones that threads share; then halves, by loops in C alone."""
     integers = integers and not _masks(call)
-    first, same = _alike(call, integers)
-    size = f"{first}._array.size < LARGE"
+    first, kinds, shapes = _alike(call, integers)
+    arrays = ", ".join(f"{t}._array" for t in call.tensors)
+    size = all_of(*[f"{t}._array.size < LARGE" for t in call.tensors])
     if looped_dtypes(call.op):
-        size = f"({size} or d in LOOPED and shares({', '.join(f'{t}._array' for t in call.tensors)}))"
-    small = block(
-        f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', *same, size)}:",
-        *checks,
-        f"r = {_kernel_call(call, integers)}",
-        *block("if r.__class__ is not ndarray:", "r = np.asarray(r)"),
-        *own,
-        *_finish(call, call.tensors),
-    )
+        size = f"({size} or {all_of('d in LOOPED', *shapes, f'shares({arrays})')})"
+    done = [*block("if r.__class__ is not ndarray:", "r = np.asarray(r)"), *own, *_finish(call, call.tensors)]
+    run = f"r = {_kernel_call(call, integers)}"
+    # arrays that do not broadcast: the error is the general path's
+    tried = attempt(run, "ValueError", *done) if shapes else [run, *done]
+    lines = block(f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', *kinds, size)}:", *checks, *tried)
+    lines += _half_kernel_lines(call, checks)
     plain = is_plain(call.tensors, *_values_are_plain(call))
-    return block(f"if {plain}:", "mode = ambient.mode", f"d = {first}.dtype", *small)
+    return block(f"if {plain}:", "mode = ambient.mode", f"d = {first}.dtype", *lines)
+
+
+def _half_kernel_lines(call: Call, checks: list[str]) -> list[str]:
+    """The same for bfloat16 and float16, where loops in C take them."""
+    if half_kernel_of(call.op) is None or _masks(call):
+        return []
+    values, narrow = [], call.op.declared.fitting
+    operands = call.op.declared.operands or ()
+    for v, a in call.arguments:
+        if v in call.tensors:
+            values.append(f"{v}._array")
+        elif a.name in narrow or a.name in operands and a.name not in call.op.declared.wide:
+            values.append(f"({v} if {v} is None else {'fitted' if a.name in narrow else 'rounded'}({v}, d))")
+        else:
+            values.append(v)
+    _, kinds, _ = _alike(call)
+    size = all_of(*[f"{t}._array.size < LARGE" for t in call.tensors])
+    tried = attempt(
+        f"r = half_kernel(np, {', '.join(values)})",
+        "ValueError",
+        *block(
+            "if r is not None:",
+            *block("if r.__class__ is not ndarray:", "r = np.asarray(r)"),
+            *_finish(call, call.tensors),
+        ),
+    )
+    return block(f"elif {all_of('mode < 2', 'd in HALVES', *kinds, size)}:", *checks, *tried)
+
+
+def rounded(value, d: dtype) -> float:
+    """A number as half precision has it."""
+    return float(np.asarray(value, d.numpy))
+
+
+def fitted(value, d: dtype) -> float:
+    """The same of one that must fit."""
+    check_fits(value, d)
+    return rounded(value, d)
 
 
 # ---- in place
 def _writable(tensors: list[str], direct: str, size: str = "<") -> str:
-    """Memory that is written once by each element, and a history that need not be kept: none, or recording is off."""
+    """Of the first tensor: memory that is written once by each element, and a history that need not be kept: none, or recording is off."""
     x = tensors[0]
     written = f"({x}._autograd is None and {x}._view_info is None or is_unheard({x}))"
     read = [f"({t}._autograd is None or not may_have_history({t}))" for t in tensors[1:]]
@@ -332,19 +375,54 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
             f"{_number_ufunc(call)}({x}._array, asarray({y}, dtype={x}._array.dtype), out={x}._array)",
             *done,
         )
+    if y in call.op.declared.wide and half_number_loop_of(call.op) is not None:
+        lines += block(
+            f"if {all_of(_is_half_number(y), _writable([x], 'DIRECT'))}:",
+            f"half_number_loop({x}._array, asarray({y}, dtype=F32), out={x}._array)",
+            *done,
+        )
     return block(*head, *lines)
 
 
+def _out_lines(call: Call) -> list[str]:
+    """`out=` of the dtype and shape of the result, in memory apart: the ufunc writes there."""
+    if not call.has_out or call.op.declared.result is not None or call.op.declared.check_out is not None:
+        return []
+    x, *others = call.tensors
+    given = ["out", x, *others]
+    alike = ["out.dtype is d", f"out._array.shape == {x}._array.shape", *[f"{y}.dtype is d" for y in others]]
+    done = ["out._counter[0] += 1", "return out"]
+    arrays = ", ".join(f"{t}._array" for t in (x, *others))
+    run = f"{_ufunc(call)}({arrays}, out=out._array)" if others else _unary(call, x, "out._array")
+    small = attempt(run, "ValueError", *done) if others else [run, *done]
+    lines = block(f"if {all_of(_writable(given, 'DIRECT'), *alike)}:", *small)
+    if loops_of(call.op):
+        shapes = [f"{y}._array.shape == {x}._array.shape" for y in others]
+        all_in_rows = f"shares(out._array, {arrays})"
+        large = all_of(_writable(given, "LOOPS", ">="), *alike, *shapes, all_in_rows)
+        lines += block(f"if {large}:", f"LOOPS[d]({arrays}, out=out._array)", *done)
+    defaults = [c for c in _defaults(call) if c not in call.no_out]
+    plain = all_of("out is not None", is_plain(given, *defaults))
+    return block(f"if {plain}:", "mode = ambient.mode", f"d = {x}.dtype", *lines)
+
+
 def _inplace_kernel_lines(call: Call, checks: list[str]) -> list[str]:
-    first, same = _alike(call)
+    first, kinds, _ = _alike(call)
     if first != call.tensors[0] or call.op.inplace is not None and call.op.inplace.native is not None:
         return []  # the last plain case asks a function in C
     small = block(
-        f"if {all_of(_writable(call.tensors, 'DIRECT_KERNEL'), *same)}:",
+        f"if {all_of(_writable(call.tensors, 'DIRECT_KERNEL'), *kinds)}:",
         *checks,
-        f"{first}._array[...] = {_kernel_call(call)}",
-        f"{first}._counter[0] += 1",
-        f"return {first}",
+        *attempt(
+            f"r = {_kernel_call(call)}",
+            "ValueError",
+            *block(
+                f"if r.shape == {first}._array.shape:",
+                f"{first}._array[...] = r",
+                f"{first}._counter[0] += 1",
+                f"return {first}",
+            ),
+        ),
     )
     plain = is_plain(call.tensors, *_values_are_plain(call))
     return block(f"if {plain}:", "mode = ambient.mode", f"d = {first}.dtype", *small)

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core import halves
-from ...core.elements import table
+from ...core.elements import halved, table
+from ...core.halves import HALVES
 from ...core.source import run_source
 from ..system.operator import Operator, key_of
 from .text import block
@@ -29,24 +29,28 @@ def kernel_of(op: Operator) -> Callable:
     variants = table.get(key_of(op))
     if variants is None:
         return op.kernel
+    scope: dict = {"np": np, "plain": op.kernel, "REALS": REALS, "is_number": _is_number}
+    kinds = {f"KINDS{k}": frozenset(t[0] for t in ufunc.types) for k, ufunc in enumerate(variants.values())}
+    given = ", ".join(f"a_{a.name}" for a in op.schema.arguments)
+    return _kernel_text(op, variants, scope | kinds, "{0}.dtype.char in KINDS{1}", f"plain(xp, {given})")
+
+
+def _kernel_text(op: Operator, variants: dict, scope: dict, kind: str, otherwise: str) -> Callable:
+    """A function of a kernel's arguments that asks the loops of an operator in turn, as `kind` says of the first array which takes it."""
     arguments = op.schema.arguments
     names = [f"a_{a.name}" for a in arguments]
     first = next(n for n, a in zip(names, arguments, strict=True) if a.is_tensor)
-    scope: dict = {"np": np, "plain": op.kernel, "REALS": REALS, "is_number": _is_number}
     lines: list[str] = []
     for k, (words, ufunc) in enumerate(variants.items()):
         scope[f"ufunc{k}"] = ufunc
-        scope[f"KINDS{k}"] = frozenset(t[0] for t in ufunc.types)
         conditions, given = _conditions(arguments, names, words, first)
         lines += block(
-            f"if {' and '.join([f'{first}.dtype.char in KINDS{k}', *conditions])}:",
+            f"if {' and '.join([kind.format(first, k), *conditions])}:",
             f"return ufunc{k}({', '.join(given)}, out=out)",
         )
-    source = block(
-        f"def kernel(xp, {', '.join(names)}, out=None):",
-        *block("if xp is np:", *lines),
-        f"return plain(xp, {', '.join(names)})",
-    )
+    if "plain" in scope:
+        lines = block("if xp is np:", *lines)
+    source = block(f"def kernel(xp, {', '.join(names)}, out=None):", *lines, f"return {otherwise}")
     result: dict = {}
     run_source("\n".join(source), f"kernel of {key_of(op)}", scope, result)
     return result["kernel"]
@@ -55,6 +59,11 @@ def kernel_of(op: Operator) -> Callable:
 def _is_number(value, like: np.ndarray) -> bool:
     """Whether a value is a number as an array without dimensions, of the dtype of another."""
     return value.__class__ is np.ndarray and not value.ndim and value.dtype == like.dtype
+
+
+def _is_single(value, like: np.ndarray) -> bool:
+    """Whether a value is a number as an array without dimensions, of single precision."""
+    return value.__class__ is np.ndarray and not value.ndim and value.dtype.char == "f"
 
 
 def _conditions(arguments, names: list[str], words: tuple[str, ...], first: str) -> tuple[list[str], list[str]]:
@@ -97,33 +106,49 @@ _ROWS = frozenset(
 
 @cache
 def half_loop_of(op: Operator) -> Callable | None:
-    """A function with the array library's ufunc's arguments, for bfloat16 and float16: on many elements a loop in C, or the ufunc in single
-    precision, else that ufunc. None where the ufunc is not the whole operator."""
+    """The ufunc for bfloat16 and float16 of an operator that is one ufunc of the array library: a loop in C, or the array library's, in single
+    precision. None where the ufunc is not the whole operator."""
     declared = op.declared
     name = getattr(declared, "ufunc", None)
     is_condition = declared.result is dtypes.bool
     if name is None or declared.constant is not None or declared.result is not None and not is_condition or not table:
         return None
+    if declared.native:  # what single precision has is not what the dtype itself has
+        return None
     if name in ("fmax", "fmin"):  # which of two zeros they give depends on where it stands, in single precision
         return None
-    ufunc, loop = getattr(np, name), None
-    few = 1 if name in ("maximum", "minimum") else halves.FEW  # of two zeros they give the second, in float16 the first
+    loop = None
     if not is_condition and (name in _ROWS or loop_of(op) is not None):
-        loop = f"rows:{name}" if name in _ROWS else key_of(op)
+        loop = halved(f"rows:{name}" if name in _ROWS else key_of(op))
+    return halved(getattr(np, name)) if loop is None else loop
 
-    def run(*arrays, out=...):
-        into = None if out is ... else out
-        found = None if loop is None else halves.run(loop, *arrays, out=into)
-        if found is None:
-            found = halves.through(ufunc, arrays, not is_condition, into, few)
-        return ufunc(*arrays, out=out) if found is None else found
 
-    return run
+@cache
+def half_number_loop_of(op: Operator) -> Callable | None:
+    """The same, with a second operand that is a number in single precision."""
+    return None if half_loop_of(op) is None else halved(getattr(np, op.declared.ufunc), 1)
+
+
+@cache
+def half_kernel_of(op: Operator) -> Callable | None:
+    """A function of the arguments of an operator's kernel, arrays of bfloat16 or float16 and numbers as single precision has them: the result
+    by a loop in C, or None where there is none for such attributes. None where there is none at all."""
+    variants = table.get(key_of(op))
+    if variants is None or op.kernel is None or op.declared.native:
+        return None
+    found = {words: halved(":".join([key_of(op), *words])) for words in variants}
+    scope: dict = {"HALVES": HALVES, "REALS": REALS, "is_number": _is_single}
+    return _kernel_text(op, {w: u for w, u in found.items() if u is not None}, scope, "{0}.dtype in HALVES", "None")
 
 
 def has_loop(op: Operator) -> bool:
     """Whether there is a loop in C for the operator's kernel, in some dtype."""
     return op.kernel is not None and key_of(op) in table
+
+
+def is_only_loop(op: Operator) -> bool:
+    """Whether the loop of an operator's name is its kernel for all values of its arguments: none has a choice."""
+    return tuple(table[key_of(op)]) == ((),)
 
 
 def run_into(op: Operator, values: list, out) -> None:

@@ -18,7 +18,7 @@ from ...core.modes import ambient
 from ...core.objects import make_tensor
 from ...core.tensor import Tensor
 from ..eager import ufuncs
-from ..eager.kernels import half_loop_of
+from ..eager.kernels import half_kernel_of, half_loop_of
 from ..system.operator import Operator
 from ..system.scalars import check_fits
 from .operands import call_kernel, number_array, operand_mask, rounded_number, stays_wide
@@ -79,7 +79,8 @@ class Plan:
         self.family, self.check, self.result, self.numpy = family, declared.check, result, result.numpy
         self.places = not declared.contiguous
         rounds = working is not compute
-        self.halves = compute if rounds and half_loop_of(op) is not None else None
+        in_c = rounds and (half_loop_of(op) is not None or half_kernel_of(op) is not None)
+        self.halves = compute if in_c else None
         self.arrays: list[tuple[int, tuple[np.dtype, ...]]] = []
         self.numbers: list[tuple[int, dtype | None, bool, dtype | None]] = []
         for i, (argument, value, is_operand) in enumerate(

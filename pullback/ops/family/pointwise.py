@@ -23,7 +23,7 @@ from ...core import halves
 from ...core.arrays import LARGE, can_split, library, run_chunks, split_elementwise
 from ...core.device import cpu
 from ...core.dtype import dtype
-from ...core.elements import use_threads
+from ...core.elements import over_rows, use_threads
 from ...core.errors import no_memory
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.layers import above
@@ -32,7 +32,16 @@ from ...core.small import written_once
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
-from ..eager.kernels import half_loop_of, has_loop, loop_of, run_into
+from ..eager.kernels import (
+    REALS,
+    half_kernel_of,
+    half_loop_of,
+    half_number_loop_of,
+    has_loop,
+    is_only_loop,
+    loop_of,
+    run_into,
+)
 from ..eager.large import by_rows, looped_dtypes, loops_of
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
@@ -237,23 +246,39 @@ class Pointwise(Family):
         return True
 
     def by_halves(self, op: Operator, args: tuple, compute: dtype, result: dtype):
-        """The result of large tensors of bfloat16 or float16, all of one shape, by a loop in C."""
-        loop = half_loop_of(op)
-        arrays = [a._array for a in args if isinstance(a, Tensor)]
-        if (
-            loop is None
-            or compute is dtypes.float16
-            and arrays[0].size < halves.FEW
-            or len(arrays) != len(op.tensor_positions)
-            or any(a.dtype != compute.numpy or not a.flags.c_contiguous for a in arrays)
-        ):
+        """The result of tensors of bfloat16 or float16 by a loop in C, which rounds once; None where there is none."""
+        tensors = op.tensors(args)
+        if any(t._array.dtype != compute.numpy for t in tensors):
             return None
-        if (
-            any(a.shape != arrays[0].shape for a in arrays)
-            or ufuncs.ufunc_of(op, [array_of(a) for a in args], result.numpy) is None
-        ):
+        arguments = zip(op.schema.arguments, args, strict=True)
+        all_given = all(not a.is_tensor or v is None or isinstance(v, Tensor) for a, v in arguments)
+        use_threads()
+        try:
+            found = self._by_half_loop(op, args, result) if half_loop_of(op) is not None else None
+            if found is None and all_given and result is compute and (kernel := half_kernel_of(op)) is not None:
+                found = kernel(np, *[array_of(a) for a in self._rounded(op, args, compute)])
+        except ValueError:  # shapes that do not meet: the rules say which
             return None
-        return wrap(loop(*arrays), result)
+        if found is None:
+            return None
+        if found.ndim > 1 and not all(t._array.flags.c_contiguous for t in tensors):
+            found = ufuncs.laid_out(
+                found, [t._array for t in in_order(op, tensors)] if not op.declared.contiguous else []
+            )
+        return wrap(found, result)
+
+    def _by_half_loop(self, op: Operator, args: tuple, result: dtype):
+        """By the ufunc that is the whole operator, on arrays alone, or on one and a number that is not rounded before."""
+        values = [array_of(a) for a in args]
+        arrays = [v for v in values if isinstance(v, np.ndarray)]
+        if ufuncs.ufunc_of(op, values, result.numpy) is None:
+            return None
+        if len(arrays) == len(op.tensor_positions):
+            return half_loop_of(op)(*arrays, out=...)
+        number = values[1] if len(arrays) == 1 and len(op.tensor_positions) == 2 and values[0] is arrays[0] else None
+        if number.__class__ not in (int, float) or op.schema.arguments[1].name not in op.declared.wide:
+            return None
+        return half_number_loop_of(op)(values[0], np.asarray(number, np.float32), out=...)
 
     def _run(self, op: Operator, xp, values: list, result: dtype):
         """The kernel; where shapes do not meet, the error says which, and is the only one."""
@@ -343,7 +368,7 @@ class Pointwise(Family):
         alike = all(
             a.dtype == out.dtype and (not a.ndim or a.shape == out.shape and a.flags.c_contiguous) for a in arrays
         )
-        if not alike or any(t._keys for t in op.tensors(args)) or target.dtype in dtypes.reduced_precision:
+        if any(t._keys for t in op.tensors(args)) or target.dtype in dtypes.reduced_precision:
             return False
         self.validate(op, args)
         _, compute, result = self.plan(op, args)
@@ -351,6 +376,10 @@ class Pointwise(Family):
             return False
         mask = self._operand_mask(op)
         values = [self._operand(np, a, compute, compute) if m else array_of(a) for a, m in zip(args, mask, strict=True)]
+        if not alike:
+            loop = _row_loop(op, values, out.dtype)
+            apart = all(a is out or not np.may_share_memory(a, out) for a in arrays)
+            return loop is not None and apart and values[0] is out and over_rows(loop[0], *loop[1], out)
         _run_in_pieces(op, [_Piece(v, out.shape, True) for v in values], out.reshape(-1))
         return True
 
@@ -468,17 +497,26 @@ def _run_shared(op: Operator, values: list, arrays: list, out) -> bool:
 
 def _by_rows(op: Operator, values: list, arrays: list, result: np.dtype):
     """The result of large arrays of which one broadcasts or lies in rows apart, where a loop in C goes over their rows."""
+    if all(a.shape == arrays[0].shape and a.flags.c_contiguous for a in arrays):
+        return None
+    loop = _row_loop(op, values, result)
+    return None if loop is None else by_rows(*loop)
+
+
+def _row_loop(op: Operator, values: list, result: np.dtype) -> tuple[str, list] | None:
+    """The name of the loop over rows that is an operator on values, and its operands: arrays, then numbers as arrays without dimensions."""
     given = [v for v in values if isinstance(v, np.ndarray)]
     if result.char not in "fd" or any(a.dtype != result for a in given):
         return None
-    if all(a.shape == arrays[0].shape and a.flags.c_contiguous for a in arrays):
-        return None
     loop = loops_of(op).get(dtypes.by_numpy[result])
-    if loop is not None and loop.nin == 2:
-        name = loop.__name__ if ufuncs.ufunc_of(op, values, result) is not None else None
-    else:
-        name = key_of(op) if len(given) == len(values) and has_loop(op) else None
-    return None if name is None else by_rows(name, given)
+    if loop is not None and loop.nin == 2 and ufuncs.ufunc_of(op, values, result) is not None:
+        return loop.__name__, given
+    if not has_loop(op) or not is_only_loop(op):
+        return None
+    numbers = [v for v in values if not isinstance(v, np.ndarray)]
+    if any(v.__class__ not in REALS for v in numbers):
+        return None
+    return key_of(op), [*given, *[np.asarray(v, result) for v in numbers]]
 
 
 def call_on_device(op: Operator, xp, values: list):

@@ -47,6 +47,8 @@ def test_neighbours_are_those_of_the_dtype():
     one = torch.ones(1, dtype=torch.float16)
     assert torch.nextafter(one, one * 2).item() == 1 + 2**-10
     assert torch.nextafter(one.float(), one.float() * 2).item() == 1 + 2**-23
+    many = one.expand(700).clone()
+    assert torch.nextafter(many, many * 2).unique().tolist() == [1 + 2**-10]
 
 
 REFUSED = [
