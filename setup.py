@@ -39,6 +39,7 @@ EXTENSIONS = {
     "halves": (LOOPS, "arrays moves narrow paired"),
     "narrow": (LOOPS, "arrays moves narrow types lanes elements"),
     "layouts": ("-O2", "arrays moves layouts"),
+    "integers": (f"{LOOPS} {ROUNDED}", "arrays moves layouts"),
     "casts": (f"{LOOPS} {ROUNDED}", "arrays moves layouts"),
     "views": ("-O2", "arrays moves"),
     "calls": ("-O2", ""),

@@ -1,4 +1,4 @@
-/* bfloat16 in C, a row in single precision at a time: sums and means, softmax, layer norm.
+/* bfloat16 and float16 in C, a row in single precision at a time: sums and means, softmax, layer norm.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its results as row-major tensors, nothing recorded; or None where the call
  * is not of that kind (another dtype, memory that is not row-major, arguments that are refused): the caller then runs the operator's rules.
@@ -20,17 +20,60 @@ static PyObject *use_reducers(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-CLONED_WIDE static void widen(const u16 *x, float *y, i64 n) {
-    for (i64 i = 0; i < n; i++) y[i] = widened(x[i]);
+enum { FLOAT16_NUMBER = 23 };
+typedef void (*Loop)(i64, char *const *);
+static Loop widens[2], narrows[2]; /* of bfloat16, of float16 */
+static PyObject *float16;
+
+/* use_casts(float16, (addresses of the loops that widen bfloat16 and float16, and of those that narrow to them)) */
+static PyObject *use_casts(PyObject *self, PyObject *args) {
+    unsigned long long at[4];
+    if (!PyArg_ParseTuple(args, "O(KKKK)", &float16, at, at + 1, at + 2, at + 3)) return NULL;
+    for (int i = 0; i < 2; i++) *(void **)&widens[i] = (void *)at[i], *(void **)&narrows[i] = (void *)at[2 + i];
+    Py_INCREF(float16);
+    Py_RETURN_NONE;
 }
 
-CLONED_WIDE static void narrow(const float *x, u16 *y, i64 n) {
-    for (i64 i = 0; i < n; i++) y[i] = narrowed(x[i]);
+static void widen(int half, const u16 *x, float *y, i64 n) {
+    char *pair[2] = {(char *)x, (char *)y};
+    widens[half](n, pair);
+}
+
+static void narrow(int half, const float *x, u16 *y, i64 n) {
+    char *pair[2] = {(char *)x, (char *)y};
+    narrows[half](n, pair);
+}
+
+static int is_half(const Array *a) { return a->dtype->number == FLOAT16_NUMBER; }
+
+/* The array of a tensor of one of both, with elements, in any order of memory, else NULL. The tensor holds it. */
+static Array *half_of(PyObject *tensor) {
+    PyObject *found = PyObject_GetAttr(tensor, array_name);
+    if (!found) {
+        PyErr_Clear();
+        return NULL;
+    }
+    Array *a = (Array *)found;
+    const int known = Py_IS_TYPE(found, array_type) && a->flags & ALIGNED && (is_half(a) || a->dtype->number == bfloat16_number);
+    const int fits = known && widens[0] && a->dtype->byteorder != '>' && has_elements(a);
+    Py_DECREF(found);
+    return fits ? a : NULL;
+}
+
+static Array *new_half(int half, int nd, const Py_ssize_t *shape) {
+    return (Array *)array_new(array_type, nd, shape, half ? FLOAT16_NUMBER : bfloat16_number, NULL, NULL, 0, 0, NULL);
+}
+
+/* Takes the reference. */
+static PyObject *half_tensor(Array *a) {
+    PyObject *given[2] = {(PyObject *)a, a && is_half(a) ? float16 : bfloat16}, *result = a ? PyObject_Vectorcall(make_tensor, given, 2, NULL) : NULL;
+    Py_XDECREF(a);
+    return result;
 }
 
 /* A row-major one, of four and five dimensions in no order of channels too. */
 static Array *rows_of(PyObject *tensor) {
-    Array *a = narrow_of(tensor);
+    Array *a = half_of(tensor);
     if (!a || !is_row_major(a) || is_deterministic(process)) return NULL;
     return (a->nd == 4 || a->nd == 5) && (a->shape[1] == 1 || a->shape[a->nd - 1] == 1) ? NULL : a;
 }
@@ -40,6 +83,7 @@ typedef struct {
     const u16 *x;
     double *sums;
     i64 n;
+    int half;
 } Pieces;
 
 static void sum_pieces(long first, long last, void *const *arguments) {
@@ -47,7 +91,7 @@ static void sum_pieces(long first, long last, void *const *arguments) {
     float room[PIECE], sum;
     for (i64 p = first; p < last; p++) {
         const i64 at = p * PIECE, many = j->n - at < PIECE ? j->n - at : PIECE;
-        widen(j->x + at, room, many);
+        widen(j->half, j->x + at, room, many);
         reduce_singles(room, &sum, SUM, 1, many, 1);
         j->sums[p] = (double)sum;
     }
@@ -57,14 +101,15 @@ static PyObject *all_summed(Array *a, int how) {
     const i64 n = count_of(a), pieces = (n + PIECE - 1) / PIECE;
     double *sums = PyMem_Malloc(sizeof(double) * (size_t)pieces), total = 0;
     if (!sums) return PyErr_NoMemory();
-    Pieces job = {(const u16 *)a->data, sums, n};
+    Pieces job = {(const u16 *)a->data, sums, n, is_half(a)};
     void *const arguments[] = {&job};
     over_parts(sum_pieces, pieces, n, arguments, a, NULL, NULL);
     for (i64 p = 0; p < pieces; p++) total += sums[p];
     PyMem_Free(sums);
-    Array *r = new_narrow(0, NULL);
-    if (r) *(u16 *)r->data = narrowed((float)(how == MEAN ? total / (double)n : total));
-    return narrow_tensor(r);
+    Array *r = new_half(is_half(a), 0, NULL);
+    const float result = (float)(how == MEAN ? total / (double)n : total);
+    if (r) narrow(is_half(a), &result, (u16 *)r->data, 1);
+    return half_tensor(r);
 }
 
 /* self, dim, keepdim, dtype: along one dimension */
@@ -83,21 +128,21 @@ static PyObject *dim_summed(PyObject *args, int how) {
     }
     float *room = PyMem_Malloc(sizeof(float) * (size_t)(outer * (n + 1) * inner));
     if (!room) return PyErr_NoMemory();
-    Array *r = new_narrow(nd, shape);
+    Array *r = new_half(is_half(a), nd, shape);
     if (r) {
-        widen((const u16 *)a->data, room, outer * n * inner);
+        widen(is_half(a), (const u16 *)a->data, room, outer * n * inner);
         reduce_singles(room, room + outer * n * inner, how, outer, n, inner);
-        narrow(room + outer * n * inner, (u16 *)r->data, outer * inner);
+        narrow(is_half(a), room + outer * n * inner, (u16 *)r->data, outer * inner);
     }
     PyMem_Free(room);
-    return narrow_tensor(r);
+    return half_tensor(r);
 }
 
 static PyObject *py_sum_dim(PyObject *self, PyObject *args) { return dim_summed(args, SUM); }
 static PyObject *py_mean_dim(PyObject *self, PyObject *args) { return dim_summed(args, MEAN); }
 
 static PyObject *whole(PyObject *args, int how) { /* self, dtype */
-    Array *a = narrow_of(argument(args, 0));
+    Array *a = half_of(argument(args, 0));
     NONE_UNLESS(a && is_row_major(a) && reduce_singles && argument(args, 1) == Py_None && !is_deterministic(process));
     return all_summed(a, how);
 }
@@ -107,11 +152,12 @@ static PyObject *py_mean(PyObject *self, PyObject *args) { return whole(args, ME
 
 /* ---- rows */
 typedef struct {
-    const u16 *x, *weight, *bias;
+    const u16 *x;
+    const float *weight, *bias;
     u16 *y, *means, *scales;
     i64 n;
     double eps;
-    int logarithm, failed;
+    int half, logarithm, failed;
 } Rows;
 
 CLONED_WIDE static float softmax_row(float *x, i64 n) { /* exponentials where the numbers were; what is subtracted */
@@ -147,14 +193,15 @@ static void softmax_rows(long first, long last, void *const *arguments) {
     if (!room) j->failed = 1;
     for (i64 r = first; room && r < last; r++) {
         const u16 *x = j->x + r * n;
-        widen(x, room, n);
+        widen(j->half, x, room, n);
         const float top = softmax_row(room, n), sum = (float)row_sum(room, n);
         if (j->logarithm) {
             const float rest = logf(sum);
-            for (i64 k = 0; k < n; k++) room[k] = widened(x[k]) - top - rest;
+            widen(j->half, x, room, n);
+            for (i64 k = 0; k < n; k++) room[k] = room[k] - top - rest;
         } else
             divide_row(room, n, sum);
-        narrow(room, j->y + r * n, n);
+        narrow(j->half, room, j->y + r * n, n);
     }
     free(room);
 }
@@ -162,12 +209,12 @@ static void softmax_rows(long first, long last, void *const *arguments) {
 static PyObject *softmax(PyObject *args, int logarithm) { /* self, dim, half_to_float: along the last dimension */
     Array *a = rows_of(argument(args, 0));
     NONE_UNLESS(a && a->nd && argument(args, 2) == Py_False && dim_of(argument(args, 1), a) == a->nd - 1);
-    Array *r = new_narrow(a->nd, a->shape);
+    Array *r = new_half(is_half(a), a->nd, a->shape);
     if (!r) return NULL;
-    Rows job = {.x = (const u16 *)a->data, .y = (u16 *)r->data, .n = a->shape[a->nd - 1], .logarithm = logarithm};
+    Rows job = {.x = (const u16 *)a->data, .y = (u16 *)r->data, .n = a->shape[a->nd - 1], .half = is_half(a), .logarithm = logarithm};
     void *const arguments[] = {&job};
     over_parts(softmax_rows, count_of(a) / job.n, count_of(a), arguments, a, r, NULL);
-    if (!job.failed) return narrow_tensor(r);
+    if (!job.failed) return half_tensor(r);
     Py_DECREF(r);
     return PyErr_NoMemory();
 }
@@ -185,12 +232,12 @@ CLONED_WIDE static double row_deviation(const float *x, i64 n, double mean) {
     return sum;
 }
 
-CLONED_WIDE static void scale_row(float *x, i64 n, float mean, float scale, const u16 *weight, const u16 *bias) {
+CLONED_WIDE static void scale_row(float *x, i64 n, float mean, float scale, const float *weight, const float *bias) {
     for (i64 k = 0; k < n; k++) x[k] = (x[k] - mean) * scale;
     if (weight)
-        for (i64 k = 0; k < n; k++) x[k] *= widened(weight[k]);
+        for (i64 k = 0; k < n; k++) x[k] *= weight[k];
     if (bias)
-        for (i64 k = 0; k < n; k++) x[k] += widened(bias[k]);
+        for (i64 k = 0; k < n; k++) x[k] += bias[k];
 }
 
 static void norm_rows(long first, long last, void *const *arguments) {
@@ -199,22 +246,25 @@ static void norm_rows(long first, long last, void *const *arguments) {
     float *room = malloc(sizeof(float) * (size_t)n);
     if (!room) j->failed = 1;
     for (i64 r = first; room && r < last; r++) {
-        widen(j->x + r * n, room, n);
+        widen(j->half, j->x + r * n, room, n);
         const double mean = row_sum(room, n) / (double)n, scale = 1 / sqrt(row_deviation(room, n, mean) / (double)n + j->eps);
-        j->means[r] = narrowed((float)mean), j->scales[r] = narrowed((float)scale);
-        scale_row(room, n, (float)mean, (float)scale, j->weight, j->bias);
-        narrow(room, j->y + r * n, n);
+        const float singles[2] = {(float)mean, (float)scale};
+        narrow(j->half, singles, j->means + r, 1);
+        narrow(j->half, singles + 1, j->scales + r, 1);
+        scale_row(room, n, singles[0], singles[1], j->weight, j->bias);
+        narrow(j->half, room, j->y + r * n, n);
     }
     free(room);
 }
 
-/* None, or as many elements as a row has, in their order. */
-static int parameter(PyObject *value, i64 n, int nd, const u16 **into) {
+/* None, or as many elements as a row has, in their order, of the rows' dtype: in single precision, into `room`. */
+static int parameter(PyObject *value, i64 n, int nd, int half, float *room, const float **into) {
     *into = NULL;
     if (value == Py_None) return 1;
-    Array *a = narrow_of(value);
-    if (!a || !is_row_major(a) || a->nd != nd || count_of(a) != n) return 0;
-    *into = (const u16 *)a->data;
+    Array *a = half_of(value);
+    if (!a || is_half(a) != half || !is_row_major(a) || a->nd != nd || count_of(a) != n) return 0;
+    widen(half, (const u16 *)a->data, room, n);
+    *into = room;
     return 1;
 }
 
@@ -231,8 +281,14 @@ static PyObject *py_layer_norm(PyObject *self, PyObject *args) { /* input, norma
         shape[d] = i < 0 ? a->shape[d] : 1;
         if (i >= 0) job.n *= a->shape[d];
     }
-    NONE_UNLESS(parameter(argument(args, 2), job.n, many, &job.weight) && parameter(argument(args, 3), job.n, many, &job.bias));
-    Array *parts[3] = {new_narrow(a->nd, a->shape), new_narrow(a->nd, shape), new_narrow(a->nd, shape)};
+    job.half = is_half(a);
+    float *room = PyMem_Malloc(sizeof(float) * 2 * (size_t)job.n);
+    if (!room) return PyErr_NoMemory();
+    if (!parameter(argument(args, 2), job.n, many, job.half, room, &job.weight) || !parameter(argument(args, 3), job.n, many, job.half, room + job.n, &job.bias)) {
+        PyMem_Free(room);
+        Py_RETURN_NONE;
+    }
+    Array *parts[3] = {new_half(job.half, a->nd, a->shape), new_half(job.half, a->nd, shape), new_half(job.half, a->nd, shape)};
     PyObject *result = parts[0] && parts[1] && parts[2] ? PyTuple_New(3) : NULL;
     if (result) {
         job.y = (u16 *)parts[0]->data, job.means = (u16 *)parts[1]->data, job.scales = (u16 *)parts[2]->data;
@@ -243,8 +299,9 @@ static PyObject *py_layer_norm(PyObject *self, PyObject *args) { /* input, norma
             PyErr_NoMemory();
         }
     }
+    PyMem_Free(room);
     for (int i = 0; i < 3; i++) {
-        PyObject *t = result ? narrow_tensor(parts[i]) : NULL;
+        PyObject *t = result ? half_tensor(parts[i]) : NULL;
         if (t)
             PyTuple_SET_ITEM(result, i, t);
         else if (result)
@@ -260,6 +317,7 @@ static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"use_bfloat16", use_bfloat16, METH_VARARGS, "use_bfloat16(number, dtype, process)"},
+    {"use_casts", use_casts, METH_VARARGS, "use_casts(float16, (address, address, address, address))"},
     {"use_reducers", use_reducers, METH_VARARGS, "use_reducers(address for float32, address for float64)"},
     {"sum.default", py_sum, METH_O, NULL},
     {"sum.dim_IntList", py_sum_dim, METH_O, NULL},

@@ -30,7 +30,14 @@ typedef struct {
 #define NAME(f) f##_i32
 #define IS_NAN NEVER
 #include "native_places.h"
-
+#define T short
+#define NAME(f) f##_i16
+#define IS_NAN NEVER
+#include "native_places.h"
+#define T signed char
+#define NAME(f) f##_i8
+#define IS_NAN NEVER
+#include "native_places.h"
 
 static i64 size_at(const Array *a, int d) { return d < a->nd ? a->shape[d] : 1; }
 
@@ -196,7 +203,11 @@ static void combine_part(long first, long last, void *const *arguments) {
 #define CALL(type, suffix)                                                                                                                     \
     (j->each ? combine_each_##suffix : combine_blocks_##suffix)((type *)j->to + outer * b.n * b.inner, (const type *)j->from + outer * b.many * b.inner, at, b, \
                                                                 left, right, j->how)
-    BY_KIND(j->kind, CALL)
+    switch (item_sizes[j->kind]) { /* elements that are only put in places */
+    case 1: CALL(signed char, i8); break;
+    case 2: CALL(short, i16); break;
+    default: BY_KIND(j->kind, CALL)
+    }
 #undef CALL
 }
 
@@ -291,7 +302,7 @@ static PyObject *scatter(PyObject *args, int how, int in_place) {
     NONE_UNLESS(dim >= 0 && covers(a, index, dim) && covers(src, index, -1));
     PyObject *others[2] = {argument(args, 2), argument(args, 3)};
     NONE_UNLESS(!in_place || (is_writable(a) && is_apart(argument(args, 0), others, 2)));
-    if (kind(index) == I64 && kind(a) <= I32 && a->nd && in_blocks(a, index, dim) && src->shape[dim] == index->shape[dim] && in_blocks(src, index, dim))
+    if (kind(index) == I64 && (how == SET || kind(a) <= I32) && a->nd && in_blocks(a, index, dim) && src->shape[dim] == index->shape[dim] && in_blocks(src, index, dim))
         return scatter_blocks(args, a, index, src, dim, how, in_place);
     NONE_UNLESS(is_small(a) && is_small(index) && count_of(src) <= MOST_ELEMENTS);
     i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);

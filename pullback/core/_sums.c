@@ -85,26 +85,34 @@ static int marked(PyObject *value, int nd, int *summed) {
     return 1;
 }
 
-/* The dimensions that are summed as one run inside others, in the order of memory: 0 where they are not that. A matrix may be column-major. */
+/* The dimensions of more than one element in the order of memory, outermost first; -1 where there are gaps. */
+static int in_memory(const Array *a, int *order) {
+    Py_ssize_t step = kind(a) < 0 ? 0 : item_sizes[kind(a)];
+    int n = 0;
+    for (int d = 0; d < a->nd; d++) {
+        if (a->shape[d] == 1) continue;
+        int at = n++;
+        for (; at && a->strides[order[at - 1]] < a->strides[d]; at--) order[at] = order[at - 1];
+        order[at] = d;
+    }
+    for (int i = n - 1; i >= 0; step *= a->shape[order[i--]])
+        if (a->strides[order[i]] != step) return -1;
+    return n;
+}
+
+/* The dimensions that are summed as one run inside others, in the order of memory: 0 where they are not that, or where others change places. */
 static int run_of(const Array *a, const int *summed, Shape *s) {
     *s = (Shape){1, 1, 1};
-    if (a->nd == 2 && !is_row_major(a) && a->strides[0] == size_of(a) && a->strides[1] == a->shape[0] * a->strides[0]) {
-        if (summed[0] == summed[1])
-            s->n = a->shape[0] * a->shape[1];
-        else if (summed[0])
-            *s = (Shape){a->shape[1], a->shape[0], 1};
-        else
-            *s = (Shape){1, a->shape[1], a->shape[0]};
-        return 1;
-    }
-    if (!is_row_major(a)) return 0;
-    int state = 0; /* before the run, in it, after it */
-    for (int d = 0; d < a->nd; d++) {
-        if (summed[d] && state == 2 && a->shape[d] != 1) return 0;
-        if (a->shape[d] != 1) state = summed[d] ? 1 : state == 1 ? 2 : state;
+    int order[MOST_DIMS], last = -1, state = 0; /* before the run, in it, after it */
+    const int n = in_memory(a, order);
+    for (int i = 0; i < n; i++) {
+        const int d = order[i];
+        if (summed[d] ? state == 2 : d < last) return 0;
+        if (!summed[d]) last = d;
+        state = summed[d] ? 1 : state == 1 ? 2 : state;
         *(summed[d] ? &s->n : state == 0 ? &s->outer : &s->inner) *= a->shape[d];
     }
-    return 1;
+    return n >= 0;
 }
 
 /* Sums that are not the reducers': of integers, or without NaN. */
@@ -154,10 +162,26 @@ static int run_pieces(Job *job, Array *a, Array *r) {
     return 1;
 }
 
+/* Rows of complex numbers: WIDTH of them at a time, then these and what is left. */
+enum { WIDTH = 32 };
+#define COMPLEX_ROWS(name, T, reduce)                                                        \
+    static void name(const T *x, T *y, int how, i64 rows, i64 n) {                          \
+        for (i64 r = 0; r < rows; r++, x += 2 * n, y += 2) {                                  \
+            const i64 whole = n / WIDTH, rest = n % WIDTH;                                   \
+            T room[4 * WIDTH] = {0};                                                         \
+            if (whole) reduce(x, room, SUM, 1, whole, 2 * WIDTH);                            \
+            memcpy(room + 2 * WIDTH, x + 2 * WIDTH * whole, sizeof(T) * 2 * (size_t)rest);   \
+            reduce(room + (whole ? 0 : 2 * WIDTH), y, SUM, 1, (whole ? WIDTH : 0) + rest, 2); \
+            for (int i = 0; i < 2 && how == MEAN; i++) y[i] /= (T)n;                         \
+        }                                                                                    \
+    }
+COMPLEX_ROWS(complex_singles, float, reduce_singles)
+COMPLEX_ROWS(complex_doubles, double, reduce_doubles)
+
 static PyObject *summed(PyObject *args, int dim_at, int keep_at, int dtype_at, int means, int skips_nan) {
     Array *a = strided_of(argument(args, 0));
-    NONE_UNLESS(a && takes(a) && has_elements(a) && argument(args, dtype_at) == Py_None && reduce_singles);
-    int reduced[MOST_DIMS], k = kind(a), floating = k <= F64, keep = keep_at >= 0 && argument(args, keep_at) == Py_True;
+    NONE_UNLESS(a && (takes(a) || (kind(a) >= C64 && !skips_nan)) && has_elements(a) && argument(args, dtype_at) == Py_None && reduce_singles);
+    int reduced[MOST_DIMS], k = kind(a), parts = k == C64 || k == C128 ? 2 : 1, floating = k <= F64 || parts == 2, keep = keep_at >= 0 && argument(args, keep_at) == Py_True;
     int by_reducers = floating && !skips_nan;
     Shape s;
     NONE_UNLESS((floating || (!means && !skips_nan)) && (is_summed(a) || !by_reducers));
@@ -169,10 +193,14 @@ static PyObject *summed(PyObject *args, int dim_at, int keep_at, int dtype_at, i
     Array *r = new_array(nd, shape, floating ? k : I64);
     if (!r) return NULL;
     Job job = {a->data, r->data, s, k, skips_nan};
-    if (by_reducers && k == F32)
-        reduce_singles((const float *)a->data, (float *)r->data, means ? MEAN : SUM, s.outer, s.n, s.inner);
+    if (by_reducers && parts == 2 && s.inner == 1 && k == C64)
+        complex_singles((const float *)a->data, (float *)r->data, means ? MEAN : SUM, s.outer, s.n);
+    else if (by_reducers && parts == 2 && s.inner == 1)
+        complex_doubles((const double *)a->data, (double *)r->data, means ? MEAN : SUM, s.outer, s.n);
+    else if (by_reducers && (k == F32 || k == C64)) /* real and imaginary parts are columns of their own */
+        reduce_singles((const float *)a->data, (float *)r->data, means ? MEAN : SUM, s.outer, s.n, s.inner * parts);
     else if (by_reducers)
-        reduce_doubles((const double *)a->data, (double *)r->data, means ? MEAN : SUM, s.outer, s.n, s.inner);
+        reduce_doubles((const double *)a->data, (double *)r->data, means ? MEAN : SUM, s.outer, s.n, s.inner * parts);
     else if (!run_pieces(&job, a, r))
         run_rows(&job, a, r);
     return tensor_of(r);

@@ -220,7 +220,11 @@ def cumsum(a, axis: int):
 
 
 def reduce(kind: int, a, axes: tuple, keepdims: bool):
-    """The sum, maximum, minimum or mean over neighbouring axes, or over each channel of pixels."""
+    """The sum, maximum, minimum or mean over neighbouring axes, over each channel of pixels, or over all of a block of memory."""
+    if len(axes) == a.ndim > 1 and a.__class__ is np.ndarray and not a.flags.c_contiguous:
+        block = a.transpose(sorted(range(a.ndim), key=lambda d: -a.strides[d]))
+        if applies(block):
+            return reduce(kind, block, tuple(range(a.ndim)), keepdims)
     if (pixels := as_pixels(a)) is not None and applies(pixels) and sorted(axes) == list(range(2, a.ndim)):
         found = reduce(kind, pixels, tuple(range(1, a.ndim - 1)), False)
         return found.reshape(*found.shape, *(1,) * len(axes)) if keepdims else found

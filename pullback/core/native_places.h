@@ -1,7 +1,7 @@
 /* Elements combined at places, for one type of elements: read by _places.c with T, NAME and IS_NAN defined. */
 
 /* y[at[k]] = y[at[k]] op x[from[k]], one after the other. */
-static void NAME(combine)(T *y, const T *x, const i64 *at, const i64 *from, i64 n, int how) {
+static __attribute__((unused)) void NAME(combine)(T *y, const T *x, const i64 *at, const i64 *from, i64 n, int how) {
     for (i64 k = 0; k < n; k++) {
         T *into = y + at[k], v = x[from[k]];
         if (how == SUM)

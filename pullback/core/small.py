@@ -69,7 +69,7 @@ def in_turn(first: Callable, second: Callable) -> Callable:
 _PUBLIC = ("torch.", "Tensor.", "nn.functional.")
 for _name in (
     "_along", "_places", "_picks", "_shapes", "_chains", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
-    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent", "_layouts", "_casts",
+    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent", "_layouts", "_casts", "_integers",
 ):  # fmt: skip
     _module = extension(_name)
     if _module is not None:

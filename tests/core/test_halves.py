@@ -278,23 +278,25 @@ def near(found: torch.Tensor, expected: torch.Tensor) -> bool:
     f, e = found.float().numpy(), expected.float().numpy()
     same = (f == e) | (np.isnan(f) & np.isnan(e))
     with np.errstate(all="ignore"):
-        return bool((same | (np.abs(f - e) <= np.maximum(np.abs(e), 1e-38) * 2**-7)).all())
+        least = 2**-24 if found.dtype is torch.float16 else 0  # the smallest number
+        return bool((same | (np.abs(f - e) <= np.maximum(np.abs(e), 1e-38) * 2**-7 + least)).all())
 
 
-def rows(shape: tuple, special: bool) -> torch.Tensor:
+def rows(shape: tuple, special: bool, kind=torch.bfloat16) -> torch.Tensor:
     rng = np.random.default_rng(len(shape) + shape[0])
     values = rng.normal(size=shape)
     if special:
         values = np.where(rng.random(shape) < 0.1, rng.choice([np.nan, np.inf, -np.inf, -0.0], size=shape), values)
-    return torch.from_numpy(values.astype(np.float32)).to(torch.bfloat16)
+    return torch.from_numpy(values.astype(np.float32)).to(kind)
 
 
+@KINDS
 @pytest.mark.parametrize("key", sorted(ROWS))
-def test_rows(key: str, threads: int):
+def test_rows(key: str, kind, threads: int):
     op = registry[key]
     for shape in ((5,), (3, 7), (2, 40, 3), (1, 1), (300, 1024)):
         for special in (False, True):
-            x = rows(shape, special)
+            x = rows(shape, special, kind)
             for rest in ROWS[key]:
                 if len(shape) == 1 and rest[0] == (1,):
                     continue
@@ -309,16 +311,17 @@ def test_rows(key: str, threads: int):
                     assert near(found, expected), (shape, rest, special)
 
 
+@KINDS
 @pytest.mark.parametrize("weighted", [False, True])
-def test_layer_norm(weighted: bool, threads: int):
+def test_layer_norm(weighted: bool, kind, threads: int):
     op, call = registry["native_layer_norm.default"], small.table["native_layer_norm.default"]
     for shape, normal in (((3, 5), (5,)), ((2, 3, 4), (3, 4)), ((7,), (7,)), ((200, 1000), (1000,))):
-        x, w = rows(shape, False), rows(normal, False) if weighted else None
+        x, w = rows(shape, False, kind), rows(normal, False, kind) if weighted else None
         args = (x, normal, w, None if w is None else w + 1, 1e-5)
         for found, expected in zip(call(args), op.family.execute(op, args), strict=True):
             assert (found.dtype, found.shape, found.stride()) == (expected.dtype, expected.shape, expected.stride())
             torch.testing.assert_close(found.float(), expected.float(), rtol=2**-7, atol=2**-7)
-    x = rows((3, 5), False)
+    x = rows((3, 5), False, kind)
     assert call((x, (5,), torch.ones(5), None, 1e-5)) is None  # statistics are of the parameters' dtype then
     assert call((x, (3,), None, None, 1e-5)) is None and call((x.t(), (3,), None, None, 1e-5)) is None
 

@@ -14,7 +14,7 @@ from ...core.dtype import FLOAT, dtype
 from ...core.small import written_once
 from ..system.operator import Operator
 from ..system.scalars import check_fits
-from .kernels import half_kernel_of, half_loop_of, half_number_loop_of, kernel_of, loop_of
+from .kernels import half_kernel_of, half_loop_of, half_number_loop_of, has_loop, kernel_of, loop_of
 from .large import looped_dtypes, loops_of, over_all, shares
 from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
 from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
@@ -59,7 +59,7 @@ def names_of(op: Operator) -> dict:
         "TRUTHS_OR_NONE": frozenset((bool, type(None))), "STRINGS": frozenset((str,)),
         "laid_out": laid_out, "written_once": written_once, "is_unheard": is_unheard, "may_have_history": may_have_history, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None,
-        "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "F32": dtypes.float32.numpy,
+        "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "F32": dtypes.float32.numpy, "MEET": MEET,
     }  # fmt: skip
     for name, other in declared.overloads.items():
         chosen, output = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
@@ -151,7 +151,7 @@ def _is_alike(y: str) -> str:
 def _binary_lines(call: Call, x: str, y: str) -> list[str]:
     pair = attempt(f"r = {_ufunc(call)}({x}._array, {y}._array, out=...)", "ValueError", *_finish(call, [x, y]))
     alike = block(f"if {_is_alike(y)} and {y}._array.size < LARGE:", *pair)
-    lines = block(f"if {y}.__class__ in PLAIN:", *alike)
+    lines = block(f"if {y}.__class__ in PLAIN:", *alike, *_meeting_lines(call, x, y))
     if _takes_number(call.op, y):
         lines += block(
             f"elif {_number_fits(call, y)}:",
@@ -165,6 +165,31 @@ def _binary_lines(call: Call, x: str, y: str) -> list[str]:
             *_finish(call, [x]),
         )
     return lines
+
+
+def _meeting_lines(call: Call, x: str, y: str) -> list[str]:
+    """Arrays of two dtypes of which one has room for the other, none of them without dimensions: both in that one."""
+    if not isinstance(call.op.declared.promote, str):
+        return []
+    lines = attempt(
+        f"r = {_ufunc(call)}({x}._array.astype(d.numpy, copy=False), {y}._array.astype(d.numpy, copy=False), out=...)",
+        "ValueError",
+        *_finish(call, [x, y]),
+    )
+    few = all_of(f"not {y}._keys", f"{y}._array.size < LARGE", f"{x}._array.ndim", f"{y}._array.ndim")
+    meet = block(f"if (meet := MEET.get((d, {y}.dtype))) in DIRECT:", "d = meet", *lines, f"d = {x}.dtype")
+    return block(f"elif {few}:", *meet)
+
+
+def _meetings() -> dict[tuple[dtype, dtype], dtype]:
+    """Where two dtypes meet: those of floating point, or one of them and integers."""
+    singles = {(h, f): f for h in dtypes.reduced_precision for f in FLOATS}
+    wholes = {(f, w): f for f in FLOATS for w in WHOLE}
+    found = singles | wholes | {(dtypes.float32, dtypes.float64): dtypes.float64}
+    return found | {(b, a): d for (a, b), d in found.items()}
+
+
+MEET = _meetings()
 
 
 def _number_fits(call: Call, y: str) -> str:
@@ -203,11 +228,16 @@ class KernelCase(PlainCase):
         checks = [f"check({call.given})"] if checked else []
         return _inplace_kernel_lines(call, checks) if call.inplace else _kernel_lines(call, checks)
 
+    def others(self, op: Operator) -> frozenset[dtype]:
+        """The dtypes but floating-point ones for which the kernel is called."""
+        return frozenset()
+
     def names(self, op: Operator) -> dict:
         direct = COMPUTED if self.dtypes == "all" else FLOATS
         looped = {"LOOPED": looped_dtypes(op), "shares": shares}
         half = {"half_kernel": half_kernel_of(op), "rounded": rounded, "fitted": fitted}
-        return {"kernel": kernel_of(op), "DIRECT_KERNEL": direct, "check": op.declared.check, **looped, **half}
+        own = {"DIRECT_KERNEL": direct, "OTHER_KERNEL": self.others(op)}
+        return {"kernel": kernel_of(op), "check": op.declared.check, **own, **looped, **half}
 
 
 class AnyKernelCase(KernelCase):
@@ -228,6 +258,15 @@ class AnyKernelCase(KernelCase):
         operands = declared.operands or [a.name for a in tensors]
         alike = all(not a.is_list and not a.optional for a in tensors) and {a.name for a in tensors} == set(operands)
         return bool(tensors) and alike and all(a.base in _PLAIN_VALUES and not a.is_list for a in values)
+
+    def others(self, op: Operator) -> frozenset[dtype]:
+        declared = op.declared
+        if op.native is not None or declared.promote != "promote" or callable(declared.result):
+            return frozenset()
+        if any(not a.is_tensor for a in op.schema.arguments):
+            return frozenset()
+        known = CATEGORIES[declared.supports]
+        return frozenset(d for d in COMPUTED if d.category in known and d.category != FLOAT)
 
     def lines(self, call: Call) -> list[str]:
         if call.inplace:
@@ -300,6 +339,9 @@ def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = (), in
     tried = attempt(run, "ValueError", *done) if shapes else [run, *done]
     lines = block(f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', *kinds, size)}:", *checks, *tried)
     lines += _half_kernel_lines(call, checks)
+    if case_of(call.op).others(call.op):  # type: ignore[union-attr]
+        small = all_of(*[f"{t}._array.size < LARGE" for t in call.tensors])
+        lines += block(f"elif {all_of('mode < 2', 'd in OTHER_KERNEL', *_alike(call)[1], small)}:", *checks, *tried)
     plain = is_plain(call.tensors, *_values_are_plain(call))
     return block(f"if {plain}:", "mode = ambient.mode", f"d = {first}.dtype", *lines)
 
@@ -414,11 +456,11 @@ def _inplace_kernel_lines(call: Call, checks: list[str]) -> list[str]:
         f"if {all_of(_writable(call.tensors, 'DIRECT_KERNEL'), *kinds)}:",
         *checks,
         *attempt(
-            f"r = {_kernel_call(call)}",
+            f"r = {_kernel_call(call)[:-1]}{', out=' + first + '._array' if has_loop(call.op) else ''})",
             "ValueError",
             *block(
-                f"if r.shape == {first}._array.shape:",
-                f"{first}._array[...] = r",
+                f"if r is {first}._array or r.shape == {first}._array.shape:",
+                *block(f"if r is not {first}._array:", f"{first}._array[...] = r"),
                 f"{first}._counter[0] += 1",
                 f"return {first}",
             ),
