@@ -1,10 +1,10 @@
-/* Casts in C, in any order of memory: `_to_copy`, and `copy_` to a tensor of another dtype.
+/* Casts in C, in any order of memory: `_to_copy`, and `copy_` to a tensor of another dtype; and `contiguous`.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its result, nothing recorded, or the tensor that was written; or None where the
  * call is not of that kind (a dtype that is not listed, no elements, numbers that an integer has not, memory that is shared): the caller then
  * runs the operator's rules. bfloat16 and float16 are cast to and from single precision, by the loops of _elements.c.
  */
-#include "native_moves.h"
+#include "native_fronts.h"
 #include "native_layouts.h"
 
 enum { BF16 = ALL_KINDS, F16, CAST_KINDS, FLOAT16_NUMBER = 23 };
@@ -15,8 +15,8 @@ static PyObject *bfloat16, *float16;
 
 /* use_bfloat16(NumPy's number of the dtype, the dtype, the process) */
 static PyObject *use_bfloat16(PyObject *self, PyObject *args) {
-    PyObject *process;
-    if (!PyArg_ParseTuple(args, "iOO", &bfloat16_number, &bfloat16, &process)) return NULL;
+    PyObject *shared;
+    if (!PyArg_ParseTuple(args, "iOO", &bfloat16_number, &bfloat16, &shared)) return NULL;
     Py_INCREF(bfloat16);
     Py_RETURN_NONE;
 }
@@ -184,12 +184,26 @@ static PyObject *py_copy_(PyObject *self, PyObject *args) {
     return written(argument(args, 0));
 }
 
+static PyObject *py_contiguous(GIVEN) { /* self */
+    static const char *const names[] = {"self"};
+    PyObject *v[1];
+    NONE_UNLESS(read_call(given, count, names, 1, 1, v) && v[0]);
+    Array *a = bare_array(v[0]);
+    NONE_UNLESS(a && has_elements(a));
+    if (is_row_major(a)) return Py_NewRef(v[0]);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (r) copy_block_of(r->data, r->strides, a->data, a->strides, a->shape, a->nd, size_of(a), a, r);
+    return tensor_of(r);
+}
+
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"use_bfloat16", use_bfloat16, METH_VARARGS, "use_bfloat16(number, dtype, process)"},
     {"use_casts", use_casts, METH_VARARGS, "use_casts(float16, (address, address, address, address))"},
+    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor, ambient, untracked)"},
+    {"Tensor.contiguous", FRONT(py_contiguous), NULL},
     {"_to_copy.default", py_to, METH_O, NULL},
     {"copy_.default", py_copy_, METH_O, NULL},
     {NULL, NULL, 0, NULL},

@@ -106,12 +106,39 @@ static int are_own(PyObject *results, int many) {
     return 1;
 }
 
+/* Results that are images of `nd` dimensions channels-last, others as they are; takes the reference. */
+static PyObject *as_pixels(PyObject *result, int nd) {
+    if (PyTuple_Check(result)) {
+        PyObject *all = PyTuple_New(PyTuple_GET_SIZE(result));
+        for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(result); i++) {
+            PyObject *one = as_pixels(Py_NewRef(PyTuple_GET_ITEM(result, i)), nd);
+            if (one)
+                PyTuple_SET_ITEM(all, i, one);
+            else
+                Py_CLEAR(all);
+        }
+        Py_DECREF(result);
+        return all;
+    }
+    Array *a = strided_of(result);
+    if (!a || a->nd != nd) return result;
+    PyObject *placed = tensor_of(pixel_copy(a));
+    Py_DECREF(result);
+    return placed;
+}
+
 /* What stands for None: the function's results from row-major copies, in the place that results have where it is known. */
 static PyObject *run_through_rows(PyObject *pair, PyObject *args) {
     PyObject *function = PyTuple_GET_ITEM(pair, 0), *place = PyTuple_GET_ITEM(pair, 1);
     PyObject *result = PyObject_CallOneArg(function, args);
     if (result != Py_None || !PyTuple_CheckExact(args)) return result;
-    int copied = 0;
+    int copied = 0, images = 0;
+    const long number = PyLong_CheckExact(place) ? PyLong_AsLong(place) : 0;
+    if (number < 0) { /* results lie as the images do that an argument is */
+        Array *a = -number <= PyTuple_GET_SIZE(args) ? strided_of(PyTuple_GET_ITEM(args, -number - 1)) : NULL;
+        if (!a || !lies_as_pixels(a)) return result;
+        images = a->nd;
+    }
     PyObject *rows = all_row_major(args, 1, &copied);
     if (!rows || !copied) {
         Py_XDECREF(rows);
@@ -121,7 +148,7 @@ static PyObject *run_through_rows(PyObject *pair, PyObject *args) {
     }
     Py_DECREF(result);
     result = PyObject_CallOneArg(function, rows);
-    const int many = PyLong_CheckExact(place) ? (int)PyLong_AsLong(place) : MOST_LAID;
+    const int many = number > 0 ? (int)number : MOST_LAID;
     const int own = result && result != Py_None && are_own(result, many); /* while the copies are alive */
     Py_DECREF(rows);
     if (!result || result == Py_None) return result;
@@ -129,6 +156,7 @@ static PyObject *run_through_rows(PyObject *pair, PyObject *args) {
         Py_DECREF(result);
         Py_RETURN_NONE;
     }
+    if (images) return as_pixels(result, images);
     if (place == Py_None || PyLong_CheckExact(place)) return result;
     PyObject *placed = PyObject_CallFunctionObjArgs(place, result, args, NULL);
     Py_DECREF(result);
@@ -138,7 +166,8 @@ static PyObject *run_through_rows(PyObject *pair, PyObject *args) {
 static PyMethodDef through_rows = {"through_rows", run_through_rows, METH_O, NULL};
 
 /* through_rows(function, place): `place(results, args)` puts results where they belong; None: they are row-major; a number: those of so many
- * dimensions at most are, and others are not given. */
+ * dimensions at most are, and others are not given; -1, -2, ...: images lie channels-last where the first argument does, or the second, and the
+ * function is asked for no others. */
 static PyObject *py_through_rows(PyObject *self, PyObject *args) {
     if (PyTuple_GET_SIZE(args) != 2) return PyErr_Format(PyExc_TypeError, "through_rows(function, place)");
     return PyCFunction_New(&through_rows, args);
@@ -394,6 +423,55 @@ static PyObject *py_zeros_like(PyObject *self, PyObject *args) { return number_o
 static PyObject *py_ones_like(PyObject *self, PyObject *args) { return number_of_value(1, args); }
 static PyObject *py_full_like(PyObject *self, PyObject *args) { return filled(args, 2, argument(args, 1)); }
 
+/* Short rows, one after the other, to rows `step` apart. */
+typedef struct {
+    char *y;
+    const char *x;
+    Py_ssize_t step, bytes;
+} Runs;
+
+#define RUNS(n) \
+    case n:     \
+        for (long r = first; r < last; r++) memcpy(j->y + r * j->step, j->x + r * (n), n); \
+        break;
+static void copy_runs(long first, long last, void *const *arguments) {
+    const Runs *j = arguments[0];
+    switch (j->bytes) { /* a known size is a few instructions */
+        RUNS(4) RUNS(8) RUNS(12) RUNS(16) RUNS(24) RUNS(32) RUNS(48) RUNS(64) RUNS(96) RUNS(128) RUNS(256)
+    default:
+        for (long r = first; r < last; r++) memcpy(j->y + r * j->step, j->x + r * j->bytes, (size_t)j->bytes);
+    }
+}
+
+/* joined_pixels(arrays, dim): images that all lie channels-last, and so the result; None where one lies otherwise, or sizes differ */
+static PyObject *py_joined_pixels(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    NONE_UNLESS(count == 2 && PyList_CheckExact(args[0]) && PyList_GET_SIZE(args[0]) && PyLong_CheckExact(args[1]));
+    Array *first = (Array *)PyList_GET_ITEM(args[0], 0);
+    NONE_UNLESS(Py_IS_TYPE((PyObject *)first, array_type));
+    const int d = dim_of(args[1], first), nd = first->nd;
+    Py_ssize_t shape[MOST_LAID], total = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[0]); i++) {
+        Array *a = (Array *)PyList_GET_ITEM(args[0], i);
+        NONE_UNLESS(Py_IS_TYPE((PyObject *)a, array_type) && a->flags & ALIGNED && a->dtype == first->dtype && kind(a) >= 0 && a->nd == nd);
+        NONE_UNLESS(d >= 0 && lies_as_pixels(a));
+        for (int e = 0; e < nd; e++) NONE_UNLESS(e == d || a->shape[e] == first->shape[e]);
+        total += a->shape[d];
+    }
+    memcpy(shape, first->shape, sizeof(*shape) * (size_t)nd);
+    shape[d] = total;
+    Array *r = new_pixels(nd, shape, kind(first));
+    char *to = r ? r->data : NULL;
+    for (Py_ssize_t i = 0; r && i < PyList_GET_SIZE(args[0]); i++) {
+        Array *a = (Array *)PyList_GET_ITEM(args[0], i);
+        const Py_ssize_t run = d == 1 ? a->shape[1] * size_of(a) : a->shape[d] * a->strides[d]; /* of a: all that is inside dim */
+        Runs job = {to, a->data, d == 1 ? shape[1] * size_of(a) : shape[d] * r->strides[d], run};
+        void *const arguments[] = {&job};
+        over_parts(copy_runs, count_of(a) * size_of(a) / run, count_of(a), arguments, a, r, NULL);
+        to += a->shape[d] * r->strides[d];
+    }
+    return (PyObject *)r;
+}
+
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
@@ -406,6 +484,7 @@ static PyMethodDef methods[] = {
     {"zeros_like.default", py_zeros_like, METH_O, NULL},
     {"ones_like.default", py_ones_like, METH_O, NULL},
     {"full_like.default", py_full_like, METH_O, NULL},
+    {"joined_pixels", (PyCFunction)(void (*)(void))py_joined_pixels, METH_FASTCALL, "joined_pixels(arrays, dim) -> array or None"},
     {"laid_out", (PyCFunction)(void (*)(void))py_laid_out, METH_FASTCALL, "laid_out(result, operands) -> array or None"},
     {"through_bits", py_through_bits, METH_O, "through_bits(function) -> function"},
     {"through_rows", py_through_rows, METH_VARARGS, "through_rows(function, place) -> function"},

@@ -390,6 +390,7 @@ static int take_all(Array *given, PyObject *const *args, int n, int written, uns
     return 1;
 }
 
+enum { CHANNELS_TOGETHER = 128 }; /* as in core.pixels */
 static void *buffer(const Array *a) { return a->held ? a->view.buf : NULL; }
 
 /* Whether arrays that are there have a number of elements. */
@@ -471,6 +472,41 @@ static PyObject *py_batch_norm(PyObject *self, PyObject *const *args, Py_ssize_t
     return PyBool_FromLong(done);
 }
 
+/* running_norm(x, mean, variance, weight, bias, out, eps, inner, threads): by running statistics, for x as (outer, channels, inner); weight and bias
+ * may be None. Short rows of channels are worked on several at a time. */
+static PyObject *py_running_norm(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Array given[6];
+    memset(given, 0, sizeof given);
+    if (nargs != 9)
+        return PyErr_Format(PyExc_TypeError, "running_norm takes 9 arguments");
+    double eps = PyFloat_AsDouble(args[6]);
+    Py_ssize_t inner = PyLong_AsSsize_t(args[7]), together = 1;
+    long threads = PyLong_AsLong(args[8]);
+    if (PyErr_Occurred())
+        return NULL;
+    int done = take_all(given, args, 6, 5, 1 << 3 | 1 << 4) && inner > 0;
+    Py_ssize_t channels = done ? count(&given[1]) : 1, size = done ? count(&given[0]) : 0, outer = channels ? size / (channels * inner) : 0;
+    done = done && size > 0 && outer * channels * inner == size && sized(given, 1, 5, channels) && sized(given, 5, 6, size);
+    while (done && inner == 1 && together * channels < CHANNELS_TOGETHER && outer % (2 * together) == 0)
+        together *= 2;
+    void *room = done ? malloc((size_t)(3 * channels * together) * sizeof(double)) : NULL;
+    done = done && room;
+    outer /= together;
+    if (done && kind_of(&given[0]) == 'f')
+        running_numbers_f(buffer(&given[1]), buffer(&given[2]), buffer(&given[3]), buffer(&given[4]), eps, channels, together, room);
+    else if (done)
+        running_numbers_d(buffer(&given[1]), buffer(&given[2]), buffer(&given[3]), buffer(&given[4]), eps, channels, together, room);
+    channels *= together;
+    const Py_ssize_t step = channels * (done && kind_of(&given[0]) == 'f' ? (Py_ssize_t)sizeof(float) : (Py_ssize_t)sizeof(double));
+    char *at = room;
+    CHANNEL_JOBS(scale_all, .x = buffer(&given[0]), .mean = (void *)at, .w = (void *)(at + step), .b = given[4].held ? (void *)(at + 2 * step) : NULL,
+                 .out = buffer(&given[5]))
+    free(room);
+    for (int i = 0; i < 6; i++)
+        drop(&given[i]);
+    return PyBool_FromLong(done);
+}
+
 static PyObject *py_pool(PyObject *self, PyObject *none) { return PyLong_FromVoidPtr((void *)parallel); }
 
 static PyMethodDef methods[] = {
@@ -490,6 +526,8 @@ static PyMethodDef methods[] = {
      "channels(what, arrays..., outer, channels, inner, threads) -> bool"},
     {"batch_norm", (PyCFunction)(void (*)(void))py_batch_norm, METH_FASTCALL,
      "batch_norm(x, weight, bias, running mean, running variance, mean, rstd, out, momentum, eps, inner, threads) -> bool"},
+    {"running_norm", (PyCFunction)(void (*)(void))py_running_norm, METH_FASTCALL,
+     "running_norm(x, mean, variance, weight, bias, out, eps, inner, threads) -> bool"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,12 +2,13 @@
  * gradients of regular ones.
  *
  * In: the canonical arguments of an operator, as a tuple. Out: its result as a tensor (a tuple of values and places), nothing recorded; or
- * None where the call is not of that kind (another dtype than float32 and float64, memory that is not row-major, many elements, arguments
+ * None where the call is not of that kind (another dtype than float32 and float64, memory that is not row-major or channels-last, many elements, arguments
  * that are refused): the caller then runs the operator's rules, which know the rest.
  */
 #include "native_fronts.h"
+#include "native_layouts.h"
 
-enum { MOST_WINDOWS = 512, MOST_FEW = 1 << 12, MOST_POOLED = 1 << 17, MOST_IN_ROWS = 1 << 21 };
+enum { MOST_WINDOWS = 512, MOST_FEW = 1 << 12, MOST_POOLED = 1 << 17, MOST_IN_ROWS = 1 << 21, TOGETHER = 64 };
 typedef struct {
     i64 from, to, counted;
 } Window;
@@ -143,21 +144,68 @@ static Py_ssize_t average_axes(PyObject *args, int first, const Array *a, int sp
     return divisor;
 }
 
+/* ---- images that lie channels-last: so do results */
+typedef struct {
+    const Array *a;
+    const Axis *axes;
+    Array *r, *places; /* of the largest; NULL where they are not wanted */
+    i64 divisor;
+    int averages;
+} Pixels;
+
+static Array *pixels_of(PyObject *tensor, int spatial) {
+    Array *a = spatial > 1 ? strided_of(tensor) : NULL;
+    return a && kind(a) <= F64 && a->nd == spatial + 2 && has_elements(a) && lies_as_pixels(a) ? a : NULL;
+}
+
+static void pixel_rows(long first, long last, void *const *arguments) {
+    const Pixels *j = arguments[0];
+    const Axis *z = j->axes, *h = z + 1, *w = z + 2;
+    const i64 channels = j->a->shape[1];
+    i64 *places = j->places ? (i64 *)j->places->data : NULL;
+    if (j->averages && kind(j->a) == F32)
+        average_pixels_f32((const float *)j->a->data, (float *)j->r->data, first, last, channels, z, h, w, j->divisor);
+    else if (j->averages)
+        average_pixels_f64((const double *)j->a->data, (double *)j->r->data, first, last, channels, z, h, w, j->divisor);
+    else if (kind(j->a) == F32)
+        largest_pixels_f32((const float *)j->a->data, (float *)j->r->data, places, first, last, channels, z, h, w);
+    else
+        largest_pixels_f64((const double *)j->a->data, (double *)j->r->data, places, first, last, channels, z, h, w);
+}
+
+static PyObject *pooled_pixels(Array *a, int spatial, const Axis *axes, int averages, i64 divisor, int with_places) {
+    Py_ssize_t shape[MOST_DIMS];
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    for (int i = 3 - spatial; i < 3; i++) shape[a->nd - 3 + i] = (Py_ssize_t)axes[i].out;
+    Pixels job = {a, axes, new_pixels(a->nd, shape, kind(a)), NULL, divisor, averages};
+    if (job.r && with_places && !(job.places = new_pixels(a->nd, shape, I64))) Py_CLEAR(job.r);
+    if (!job.r) return NULL;
+    void *const arguments[] = {&job};
+    over_parts(pixel_rows, a->shape[0] * axes[0].out * axes[1].out, count_of(a), arguments, a, job.r, job.places);
+    PyObject *values = tensor_of(job.r), *places = values && with_places ? tensor_of(job.places) : NULL;
+    if (!with_places) return values;
+    if (!values) Py_DECREF(job.places);
+    PyObject *both = places ? PyTuple_Pack(2, values, places) : NULL;
+    Py_XDECREF(values);
+    Py_XDECREF(places);
+    return both;
+}
+
 static PyObject *average(PyObject *args, int spatial) {
-    Array *a = planes_of(argument(args, 0), spatial);
-    NONE_UNLESS(a);
+    Array *a = planes_of(argument(args, 0), spatial), *pixels = a ? NULL : pixels_of(argument(args, 0), spatial);
+    NONE_UNLESS(a || pixels);
     Axis axes[3];
-    Py_ssize_t divisor = average_axes(args, 0, a, spatial, axes);
+    Py_ssize_t divisor = average_axes(args, 0, a ? a : pixels, spatial, axes);
     NONE_UNLESS(divisor >= 0);
-    return averaged(a, spatial, axes, divisor);
+    return pixels ? pooled_pixels(pixels, spatial, axes, 1, divisor, 0) : averaged(a, spatial, axes, divisor);
 }
 
 static PyObject *maximum(PyObject *args, int spatial, int with_places) { /* ..., dilation, ceil_mode */
-    Array *a = planes_of(argument(args, 0), spatial);
-    NONE_UNLESS(a);
+    Array *a = planes_of(argument(args, 0), spatial), *pixels = a ? NULL : pixels_of(argument(args, 0), spatial);
+    NONE_UNLESS(a || pixels);
     Axis axes[3];
-    NONE_UNLESS(regular_axes(args, 0, a, spatial, argument(args, 4), argument(args, 5), axes));
-    return largest(a, spatial, axes, with_places);
+    NONE_UNLESS(regular_axes(args, 0, a ? a : pixels, spatial, argument(args, 4), argument(args, 5), axes));
+    return pixels ? pooled_pixels(pixels, spatial, axes, 0, 0, with_places) : largest(a, spatial, axes, with_places);
 }
 
 /* ---- gradients of regular ones: grad_output, self, kernel_size, ... */
@@ -249,8 +297,8 @@ static PyObject *py_max_pool2d_front(GIVEN) {
     static const char *const names[] = {"input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices"};
     PyObject *v[7], *lists[4] = {NULL};
     NONE_UNLESS(read_call(given, count, names, 7, 7, v) && v[0] && v[1] && (!v[6] || v[6] == Py_False) && (!v[5] || PyBool_Check(v[5])));
-    Array *a = bare_rows(v[0]);
-    NONE_UNLESS(a && count_of(a) <= MOST_FEW);
+    Array *a = bare_array(v[0]);
+    NONE_UNLESS(a && kind(a) <= F64 && (is_row_major(a) ? count_of(a) <= MOST_FEW : lies_as_pixels(a)));
     int reads = 1;
     for (int i = 0; i < 4; i++) {
         PyObject *value = v[i + 1];

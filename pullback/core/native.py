@@ -132,6 +132,20 @@ def moments(x, axes: tuple):
     return mean, variance
 
 
+def running_norm(x, mean, variance, weight, bias, eps: float):
+    """Images standardized by statistics of channels, scaled and shifted, as they lie: row-major or channels-last."""
+    if (pixels := as_pixels(x)) is None:
+        out, inner = np.empty(x.shape, x.dtype), math.prod(x.shape[2:])
+        rows = x, out
+    else:
+        out, inner = new_pixels(x.shape, x.dtype), 1
+        rows = pixels, pixels_of(out)
+    if not applies(rows[0]):
+        return None
+    done = _native.running_norm(rows[0], mean, variance, weight, bias, rows[1], eps, inner, _threads(x))
+    return out if done else None
+
+
 def scale_shift(x, axes: tuple, mean, scale, shift):
     """(x - mean) * scale + shift, with one of each for what remains of the axes."""
     if (pixels := as_pixels(x)) is not None:

@@ -165,6 +165,18 @@ CLONES static void N(channel_backward)(const T *g, const T *x, T *out, const T *
     }
 }
 
+/* Of running statistics: what channels are lessened by, multiplied with and raised by, `together` times one after the other. */
+static void N(running_numbers)(const T *mean, const T *variance, const T *w, const T *b, double eps, Py_ssize_t channels, Py_ssize_t together, T *into) {
+    const Py_ssize_t n = channels * together;
+    for (Py_ssize_t c = 0; c < channels; c++) {
+        const T scale = 1 / N(root)(variance[c] + (T)eps);
+        into[c] = mean[c], into[n + c] = w ? scale * w[c] : scale, into[2 * n + c] = b ? b[c] : 0;
+    }
+    for (Py_ssize_t i = channels; i < n; i++)
+        for (int k = 0; k < 3; k++)
+            into[k * n + i] = into[k * n + i - channels];
+}
+
 /* Batch norm in training: statistics, running ones moved (where there are any), the standardized x scaled and shifted. */
 CLONES static void N(batch_norm)(const T *x, T *restrict out, const T *w, const T *b, T *running_mean, T *running_var, T *mean, T *rstd,
                                  double momentum, double eps, Py_ssize_t outer, Py_ssize_t channels, Py_ssize_t inner, Py_ssize_t first,

@@ -132,3 +132,28 @@ static inline Array *array_like(const Array *a) {
     strides_like(a, size_of(a), strides);
     return array_in_order(a->nd, a->shape, strides, a->dtype->number, size_of(a));
 }
+
+/* Whether images (N, C, spatial...) lie channels-last without gaps, and cannot be said to lie otherwise. */
+static inline int lies_as_pixels(const Array *a) {
+    Py_ssize_t step = kind(a) < 0 ? 0 : item_sizes[kind(a)];
+    if ((a->nd != 4 && a->nd != 5) || is_row_major(a) || a->shape[1] < 2 || a->strides[1] != step) return 0;
+    step *= a->shape[1];
+    for (int d = a->nd - 1; d > 1; step *= a->shape[d--])
+        if (a->shape[d] < 2 || a->strides[d] != step) return 0;
+    return a->strides[0] == step;
+}
+
+/* New images that lie channels-last. */
+static inline Array *new_pixels(int nd, const Py_ssize_t *shape, int k) {
+    Py_ssize_t strides[MOST_LAID], step = shape[1];
+    strides[1] = 1;
+    for (int d = nd - 1; d > 1; step *= shape[d--]) strides[d] = step;
+    strides[0] = step;
+    return array_in_order(nd, shape, strides, number_of[k], item_sizes[k]);
+}
+
+static inline Array *pixel_copy(const Array *a) {
+    Array *r = new_pixels(a->nd, a->shape, kind(a));
+    if (r) copy_block(r->data, r->strides, a->data, a->strides, a->shape, a->nd, size_of(a));
+    return r;
+}

@@ -17,6 +17,31 @@ static void NAME(average_windows)(const T *x, T *y, i64 planes, const Axis *z, c
                 }
 }
 
+/* The same of pixels, (images, depth, height, width, channels), for rows `first` to `last` of results: channels side by side. */
+CLONED_WIDE static void NAME(average_pixels)(const T *x, T *y, i64 first, i64 last, i64 channels, const Axis *z, const Axis *h, const Axis *w, i64 divisor) {
+    for (i64 r = first; r < last; r++) {
+        const i64 image = r / (z->out * h->out);
+        const Window u = z->at[r / h->out % z->out], v = h->at[r % h->out];
+        for (i64 c = 0; c < w->out; c++) {
+            const Window s = w->at[c];
+            const double count = (double)(divisor ? divisor : u.counted * v.counted * s.counted);
+            for (i64 begin = 0; begin < channels; begin += TOGETHER) {
+                const i64 n = channels - begin < TOGETHER ? channels - begin : TOGETHER;
+                double sums[TOGETHER];
+                T *to = y + (r * w->out + c) * channels + begin;
+                for (i64 l = 0; l < n; l++) sums[l] = 0;
+                for (i64 i = u.from; i < u.to; i++)
+                    for (i64 j = v.from; j < v.to; j++)
+                        for (i64 k = s.from; k < s.to; k++) {
+                            const T *from = x + (((image * z->size + i) * h->size + j) * w->size + k) * channels + begin;
+                            for (i64 l = 0; l < n; l++) sums[l] += from[l];
+                        }
+                for (i64 l = 0; l < n; l++) to[l] = (T)(sums[l] / count);
+            }
+        }
+    }
+}
+
 /* The transpose of `average_windows`: y is a gradient, x begins as zeros. Divided and added in the type itself, as kernels of planes do. */
 static void NAME(spread_over_windows)(const T *y, T *x, i64 planes, const Axis *z, const Axis *h, const Axis *w, i64 divisor) {
     for (i64 p = 0; p < planes; p++, x += z->size * h->size * w->size)
@@ -58,6 +83,37 @@ static void NAME(largest_in_windows)(const T *x, T *y, i64 *places, i64 planes, 
                     *y++ = best;
                     *places++ = at;
                 }
+}
+
+/* The same of pixels; `places` may be NULL. */
+CLONED_WIDE static void NAME(largest_pixels)(const T *x, T *y, i64 *places, i64 first, i64 last, i64 channels, const Axis *z, const Axis *h, const Axis *w) {
+    for (i64 r = first; r < last; r++) {
+        const i64 image = r / (z->out * h->out);
+        const Window u = z->at[r / h->out % z->out], v = h->at[r % h->out];
+        for (i64 c = 0; c < w->out; c++) {
+            const Window s = w->at[c];
+            const i64 start = (u.from * h->size + v.from) * w->size + s.from;
+            T *restrict best = y + (r * w->out + c) * channels;
+            i64 *restrict at = places ? places + (r * w->out + c) * channels : NULL;
+            const T *all = x + image * z->size * h->size * w->size * channels;
+            memcpy(best, all + start * channels, sizeof(T) * (size_t)channels);
+            for (i64 l = 0; at && l < channels; l++) at[l] = start;
+            for (i64 i = u.from; i < u.to; i += z->step)
+                for (i64 j = v.from; j < v.to; j += h->step)
+                    for (i64 k = s.from; k < s.to; k += w->step) {
+                        const i64 here = (i * h->size + j) * w->size + k;
+                        const T *restrict from = all + here * channels;
+                        if (at)
+                            for (i64 l = 0; l < channels; l++) {
+                                const int more = (from[l] > best[l]) | (from[l] != from[l]);
+                                best[l] = more ? from[l] : best[l];
+                                at[l] = more ? here : at[l];
+                            }
+                        else
+                            for (i64 l = 0; l < channels; l++) best[l] = (from[l] > best[l]) | (from[l] != from[l]) ? from[l] : best[l];
+                    }
+        }
+    }
 }
 
 static T NAME(largest_at)(const T *x, const Rows *w, i64 from) { /* of a window that begins at `from`, cut to the row */

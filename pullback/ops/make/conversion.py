@@ -118,7 +118,7 @@ def clone(input, *, memory_format=None) -> Tensor:
     return dispatch(clone_op, (input, memory_format))
 
 
-@front("Tensor.contiguous")
+@front("Tensor.contiguous", past=("clone.default",))
 def contiguous(self, memory_format=devices.contiguous_format) -> Tensor:
     if memory_format is devices.preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")

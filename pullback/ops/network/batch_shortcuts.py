@@ -52,13 +52,10 @@ def by_running_statistics(x, running_mean, running_var, weight, bias, momentum, 
     a, mean, variance = x._array, running_mean._array, running_var._array
     if a.ndim not in (4, 5) or 1 in (a.shape[1], a.shape[-1]) or running_mean._autograd or running_var._autograd:
         return None  # with one channel, or one place, memory may be said to lie in both orders
-    given = [p._array for p in (running_mean, running_var, weight, bias) if p is not None]
-    if a.dtype not in (np.float32, np.float64) or any(g.dtype != a.dtype or g.shape != (a.shape[1],) for g in given):
+    channels = (a.shape[1],)
+    if any(p is not None and p._array.shape != channels for p in (running_mean, running_var, weight, bias)):
         return None
-    scale = 1 / np.sqrt(variance + variance.dtype.type(eps))
-    if weight is not None:
-        scale = scale * weight._array
-    found = native.scale_shift(a, (0, *range(2, a.ndim)), mean, scale, _array(bias))
+    found = native.running_norm(a, mean, variance, _array(weight), _array(bias), eps)
     if found is None:
         return None
     t = wrap(found, x.dtype)

@@ -171,8 +171,10 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
     dim = dim if axis is None else axis
     if out is None and (mode := ambient.mode) < 2 and (plain := plain_arrays(tensors)) is not None:
         arrays, dtype, live = plain
-        if arrays and not arrays[0].flags.c_contiguous and _is_channels_last(arrays[0]):  # as all of them may
-            result = _cat_pixels(arrays, dim)
+        rows = not arrays or arrays[0].flags.c_contiguous
+        result = None if rows else small.joined_pixels(arrays, dim)
+        if result is not None or not rows and _is_channels_last(arrays[0]):  # as all of them may
+            result = _cat_pixels(arrays, dim) if result is None else result
             if result is None:
                 return _cat_otherwise(tensors, dim, out=out)
             t = make_tensor(result, dtype)

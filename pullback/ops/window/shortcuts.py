@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from ...core import small
 from ...core.device import cpu
 from ...core.modes import ambient
 from ...core.pixels import as_pixels
@@ -136,6 +137,8 @@ def max_pool2d(x, kernel, stride, padding, dilation, ceil) -> Tensor | None:
     if found is None:
         return None
     out, numbers, attributes = found
+    if last and _MAXIMA is not None and (both := _MAXIMA((x, *attributes))) is not None:
+        return _recorded(both[0], x, both[1], attributes)
     if last:
         y, places = max_pool_kernels.max_pool(np, a, *[numbers[i : i + 2] for i in range(0, 8, 2)], ceil)
         return _maxima(x, y, places, attributes)
@@ -145,8 +148,15 @@ def max_pool2d(x, kernel, stride, padding, dilation, ceil) -> Tensor | None:
     return _maxima(x, y, places, attributes) if kernels.max_pool(*flat, numbers, thread_count()) else None
 
 
+_MAXIMA = small.table.get("max_pool2d_with_indices.default")
+
+
 def _maxima(x, y, places, attributes: tuple) -> Tensor:
-    t = wrap(y, x.dtype)
+    return _recorded(wrap(y, x.dtype), x, places, attributes)
+
+
+def _recorded(t: Tensor, x, places, attributes: tuple) -> Tensor:
     if ambient.mode and x._autograd is not None:
-        return registry["max_pool2d_with_indices.default"].record((t, wrap(places)), x, *attributes)[0]
+        places = places if isinstance(places, Tensor) else wrap(places)
+        return registry["max_pool2d_with_indices.default"].record((t, places), x, *attributes)[0]
     return t
