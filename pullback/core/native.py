@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .arrays import LARGE
+from .arrays import LARGE, assign
 from .extension import extension
 from .pixels import as_pixels, new_pixels, pixels_of, pixels_per_row
 from .threads import thread_count
@@ -36,7 +36,11 @@ def is_host(a) -> bool:
 
 def dense(a):
     """An array of the host as the kernels take it: itself, or a row-major copy."""
-    return np.ascontiguousarray(a) if is_host(a) and not a.flags.c_contiguous else a
+    if not is_host(a) or a.flags.c_contiguous:
+        return a
+    rows = np.empty(a.shape, a.dtype)
+    assign(rows, a)
+    return rows
 
 
 def on_device():

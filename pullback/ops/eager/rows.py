@@ -45,7 +45,7 @@ def _absent(*args) -> bool:
 
 _NAMES = {
     "SHARED": native.SHARED, "LIMIT": 1 << 62 if native.available else LARGE, "threads": thread_count, "empty": np.empty,
-    "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap, "above": above, "CUDA": CUDA,
+    "dense": native.dense, "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap, "above": above, "CUDA": CUDA,
     "reduce": getattr(native._native, "reduce", _numpy_reduce),
     "reduce_dim": getattr(native._native, "reduce", _absent),
     "rows_softmax": getattr(native._native, "softmax", _absent),
@@ -142,7 +142,8 @@ def _softmax_lines() -> list[str]:
             *block(run, *finish("d", ["input"], "op.record(t, input, dim, False)")),
         ),
     ]
-    floats = block(f"if mode < 2 and {_FLOAT}:", "a = input._array", "n = a.ndim", *last)
+    rows = block("if 1 < n < 4 and not a.flags.c_contiguous:", "a = dense(a)")
+    floats = block(f"if mode < 2 and {_FLOAT}:", "a = input._array", "n = a.ndim", *rows, *last)
     host = block(f"if {plain}:", "mode = ambient.mode", "d = input.dtype", *floats)
     return host + _device_lines("dim.__class__ is int and not args and not kwargs", "(input, dim, False)", "t")
 
