@@ -444,7 +444,7 @@ def _out_lines(call: Call) -> list[str]:
         large = all_of(_writable(given, "LOOPS", ">="), *alike, *shapes, all_in_rows)
         lines += block(f"if {large}:", f"LOOPS[d]({arrays}, out=out._array)", *done)
     defaults = [c for c in _defaults(call) if c not in call.no_out]
-    plain = all_of("out is not None", is_plain(given, *defaults))
+    plain = all_of(call.one_out, is_plain(given, *defaults))
     return block(f"if {plain}:", "mode = ambient.mode", f"d = {x}.dtype", *lines)
 
 

@@ -49,6 +49,11 @@ class Call:
         return ["(not rest or rest == NO_OUT)"] if self.has_out else []
 
     @property
+    def one_out(self) -> str:
+        """The condition that there is an `out`, of that name, and nothing else that the parameters do not name."""
+        return "rest and len(rest) == 1 and (out := rest.get('out')) is not None"
+
+    @property
     def given(self) -> str:
         return ", ".join(self.values)
 
