@@ -135,8 +135,9 @@ static PyObject *run_through_rows(PyObject *pair, PyObject *args) {
     int copied = 0, images = 0;
     const long number = PyLong_CheckExact(place) ? PyLong_AsLong(place) : 0;
     if (number < 0) { /* results lie as the images do that an argument is */
-        Array *a = -number <= PyTuple_GET_SIZE(args) ? strided_of(PyTuple_GET_ITEM(args, -number - 1)) : NULL;
-        if (!a || !lies_as_pixels(a)) return result;
+        const long at = -number % 100 - 1, rank = -number / 100;
+        Array *a = at < PyTuple_GET_SIZE(args) ? strided_of(PyTuple_GET_ITEM(args, at)) : NULL;
+        if (!a || !lies_as_pixels(a) || (rank && a->nd != rank)) return result;
         images = a->nd;
     }
     PyObject *rows = all_row_major(args, 1, &copied);
@@ -166,8 +167,8 @@ static PyObject *run_through_rows(PyObject *pair, PyObject *args) {
 static PyMethodDef through_rows = {"through_rows", run_through_rows, METH_O, NULL};
 
 /* through_rows(function, place): `place(results, args)` puts results where they belong; None: they are row-major; a number: those of so many
- * dimensions at most are, and others are not given; -1, -2, ...: images lie channels-last where the first argument does, or the second, and the
- * function is asked for no others. */
+ * dimensions at most are, and others are not given; -1, -2, ...: images lie channels-last where the first argument does, or the second, less
+ * 100 for each dimension where they have so many, and the function is asked for no others. */
 static PyObject *py_through_rows(PyObject *self, PyObject *args) {
     if (PyTuple_GET_SIZE(args) != 2) return PyErr_Format(PyExc_TypeError, "through_rows(function, place)");
     return PyCFunction_New(&through_rows, args);

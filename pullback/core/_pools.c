@@ -192,7 +192,7 @@ static PyObject *pooled_pixels(Array *a, int spatial, const Axis *axes, int aver
 }
 
 static PyObject *average(PyObject *args, int spatial) {
-    Array *a = planes_of(argument(args, 0), spatial), *pixels = a ? NULL : pixels_of(argument(args, 0), spatial);
+    Array *a = planes_of(argument(args, 0), spatial), *pixels = a || spatial > 2 ? NULL : pixels_of(argument(args, 0), spatial); /* averages of volumes are row-major */
     NONE_UNLESS(a || pixels);
     Axis axes[3];
     Py_ssize_t divisor = average_axes(args, 0, a ? a : pixels, spatial, axes);

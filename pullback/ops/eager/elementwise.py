@@ -7,6 +7,8 @@ argument is a Python number (`overloads={"other": remainder_scalar}`).
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ...core import dtype as dtypes
@@ -263,8 +265,9 @@ class AnyKernelCase(KernelCase):
         declared = op.declared
         if op.native is not None or declared.promote != "promote" or callable(declared.result):
             return frozenset()
-        if any(not a.is_tensor for a in op.schema.arguments):
-            return frozenset()
+        numbers = {a.name for a in op.schema.arguments if not a.is_tensor}
+        if not numbers.isdisjoint((*(declared.operands or ()), *declared.fitting)):
+            return frozenset()  # which may be none of the dtype's
         known = CATEGORIES[declared.supports]
         return frozenset(d for d in COMPUTED if d.category in known and d.category != FLOAT)
 
@@ -373,14 +376,20 @@ def _half_kernel_lines(call: Call, checks: list[str]) -> list[str]:
     return block(f"elif {all_of('mode < 2', 'd in HALVES', *kinds, size)}:", *checks, *tried)
 
 
+@functools.lru_cache(256)
+def _rounded(value, d: dtype) -> float:
+    return float(np.asarray(value, d.numpy))
+
+
 def rounded(value, d: dtype) -> float:
     """A number as half precision has it."""
-    return float(np.asarray(value, d.numpy))
+    return _rounded(value, d) if value else float(value)  # zeros are equal, whatever their sign
 
 
 def fitted(value, d: dtype) -> float:
     """The same of one that must fit."""
-    check_fits(value, d)
+    if not -448 <= value <= 448:  # which both hold
+        check_fits(value, d)
     return rounded(value, d)
 
 

@@ -17,7 +17,7 @@ from ...core.geometry import broadcast_shapes
 from ...core.promotion import result_type
 from ...core.tensor import META, Tensor
 from ..eager.elementwise import KernelCase
-from ..eager.kernels import kernel_of
+from ..eager.kernels import run_into
 from ..family.base import composite
 from ..family.pointwise import POINTWISE, pointwise
 from ..system.calls import front
@@ -403,9 +403,13 @@ masked_fill = pointwise(
 # ---- replacements
 def _nan_to_num(xp, x, nan, posinf, neginf):
     if x.dtype.kind == "c":
-        parts = xp.ascontiguousarray(x).view(x.real.dtype)  # the two of each number, one after the other
-        kernel = kernel_of(nan_to_num) if xp is np else _nan_to_num
-        return kernel(xp, parts, nan, posinf, neginf).view(x.dtype).reshape(x.shape)
+        rows = xp.ascontiguousarray(x)
+        parts = rows.view(x.real.dtype)  # the two of each number, one after the other
+        if xp is not np:
+            return _nan_to_num(xp, parts, nan, posinf, neginf).view(x.dtype).reshape(x.shape)
+        out = np.empty(rows.shape, x.dtype)
+        run_into(nan_to_num, [parts, nan, posinf, neginf], out.view(parts.dtype))
+        return out if out.shape == x.shape else out.reshape(x.shape)
     if x.dtype.kind in "biu":
         return x.copy()
     limits = dtypes.finfo(dtypes.by_numpy[x.dtype])

@@ -78,9 +78,9 @@ elu_backward = pointwise(
 
 def _check_elu(self, alpha, scale=1, input_scale=1) -> None:
     """What PyTorch computes in: single precision at least."""
-    working = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
     for value in (alpha, scale, input_scale):
-        check_fits(value, working)
+        if value.__class__ not in (int, float) or not -448 <= value <= 448:  # which all hold
+            check_fits(value, dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32)
 
 
 elu = pointwise(

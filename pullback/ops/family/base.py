@@ -88,10 +88,10 @@ class Family:
 
     def place_of(self, op: Operator) -> Callable | int | None:
         """`place(results, args)`: row-major results in the order of memory that arguments ask for; None where they stay row-major, a number
-        where that is known of those of so many dimensions at most, -1 - i where images lie as the argument i does."""
+        where that is known of those of so many dimensions at most, -1 - i - 100 r where images, of r dimensions unless that is 0, lie as the argument i does."""
         if op.declared.strides is not None:
             images = getattr(op.declared.strides, "images", None)
-            return partial(_placed_results, op) if images is None else -1 - images
+            return partial(_placed_results, op) if images is None else -1 - images[0] - 100 * images[1]
         return 1 if op.body is not None else 3  # more may lie as images do
 
     def meta(self, op: Operator, args: tuple):

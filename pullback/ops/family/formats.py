@@ -47,7 +47,7 @@ def like(position: int, *ranks: int) -> Callable:
             return None
         return channels_last_strides(shape) if prefers_channels_last(t) else None
 
-    strides.images = position  # type: ignore[attr-defined]
+    strides.images = position, ranks[0] if len(ranks) == 1 else 0  # type: ignore[attr-defined]
     return strides
 
 

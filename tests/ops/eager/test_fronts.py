@@ -65,6 +65,10 @@ CALLS = {
         (tuple(vectors[:2]), {}), (tuple(vectors), {}), ((vectors[2][::2], vectors[0]), {}), ((vectors[0].flip(0), vectors[1]), {}), ((special[0], special[1]), {}),
         ((torch.tensor([1, 2]), torch.tensor([3])), {}), ((vectors[0].to(torch.complex64), vectors[1].to(torch.complex64)), {}),
     ],
+    "Tensor.contiguous": [
+        *of_each(lambda t: ((t.t(),), {})), ((cube[:, 1:],), {}), ((cube.transpose(0, 2),), {}), ((x.to(torch.complex64).t(),), {}),
+        ((planes.to(memory_format=torch.channels_last),), {}),
+    ],
     "torch.round": ROUNDED,
     "Tensor.round": ROUNDED,
     "nn.functional.max_pool2d": [
@@ -97,6 +101,9 @@ CALLS = {
 }  # fmt: skip
 recorded = torch.ones(3, 4, requires_grad=True)
 LEFT = {  # calls that take more than the functions read
+    "Tensor.contiguous": [
+        ((recorded.t(),), {}), ((x.t(),), {"memory_format": torch.channels_last}), ((x[:0].t(),), {}), ((x.to(torch.bfloat16).t(),), {}),
+    ],
     "torch.where": [
         ((b,), {}), ((b, recorded, 0), {}), ((b, x, recorded), {}), ((b, x.long(), 0.5), {}), ((b, x, 1j), {}), ((b, x, True), {}), ((b, x[0], x), {}),
         ((b, x, x.double()), {}), ((b.t(), x.t(), 0), {}), ((b, x, 1e300), {}), ((b, x.to(torch.int8), 300), {}), ((b, 1, 2), {}), ((b, x, x), {"out": x.clone()}),
