@@ -102,7 +102,13 @@ def samples(op, dtype):
             yield args
 
 
+WHOLE = torch.arange(-6, 6).reshape(3, 4)
 MORE = {  # samples of which are all of another kind
+    "clamp.default": [(WHOLE, -2, 7), (WHOLE, None, 3), (WHOLE.to(torch.uint8), 3, None)],
+    "clamp_min.default": [(WHOLE, 2)],
+    "clamp_max.default": [(WHOLE.to(torch.int8), -1)],
+    "remainder.Scalar": [(WHOLE, 3), (WHOLE.to(torch.int32), -4)],
+    "fmod.Scalar": [(WHOLE, 3), (WHOLE.to(torch.int16), -4)],
     "nonzero.default": [(torch.tensor([[True, False, True], [False, True, True]]),), (torch.tensor([True, True]),)],
     **{
         f"{name}_.{overload}": [
