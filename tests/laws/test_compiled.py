@@ -119,3 +119,13 @@ def test_compiled_functions_push_tangents_through_transforms(name):
     pushed = lambda g: lambda v: func.jvp(g, (v,), (torch.cos(v),))[1]
     for call in (torch.compile(_dual(f)), _dual(torch.compile(f)), torch.compile(pushed(f)), pushed(torch.compile(f))):
         assert torch.allclose(call(x), expected)
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("size", [3, 50])
+def test_compiled_functions_read_strided_memory_forwards_and_backwards(size, dims):
+    memory = torch.arange(4.0 * size * size, dtype=torch.float64).reshape(2 * size, 2 * size)
+    for x in (memory[::2, ::2], memory[:size, ::2], memory[::2, 0], memory.t()[::2, :size]):
+        turned = dims if x.ndim > 1 else (0,)
+        f = lambda x, turned=turned: x.flip(turned) * x
+        assert torch.equal(torch.compile(f)(x), f(x))
