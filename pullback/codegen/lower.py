@@ -90,6 +90,8 @@ class Lowering(Builder):
 
     def biased_product(self, x: Value, y: Value, bias: Value) -> Value | None:
         """Of two matrices of bfloat16, and a row that lies in one."""
+        if len(x.shape) != 2:  # of stacks of matrices
+            return None
         (m, k), n = x.shape, y.shape[-1]
         self.operands = self.operands_of(x, y)
         if self.operands is None or not bias.dtype is self.spec().dtype is x.dtype or not min(m, k, n):
