@@ -30,6 +30,7 @@ UNTRUE = {
     "corrcoef": "zero by zero",
     "linalg_cond": "of singular matrices",
     "linalg_cond.p_str": "of singular matrices",
+    "linalg_norm.ord_str": "the nuclear norm of a singular matrix: slopes depend on vectors that its values leave open",
 }
 FILLED = {"zeros": torch.zeros_like, "ones": torch.ones_like}
 
