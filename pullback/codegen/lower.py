@@ -50,9 +50,7 @@ class Lowering(Builder):
     """The loops of one graph, as they are written down node by node."""
 
     supported = SUPPORTED
-    operands: dtype | None = (
-        None  # the dtype in which a product reads both of its operands, where that is not the wide one
-    )
+    operands: dtype | None = None  # in which a product reads both of its operands; None: the wide one
 
     def __init__(self) -> None:
         super().__init__()

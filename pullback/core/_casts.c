@@ -6,27 +6,17 @@
  */
 #include "native_fronts.h"
 #include "native_layouts.h"
+#include "native_widths.h"
 
-enum { BF16 = ALL_KINDS, F16, CAST_KINDS, FLOAT16_NUMBER = 23 };
-typedef void (*Loop)(i64, char *const *);
-static Loop widens[2], narrows[2]; /* of bfloat16, of float16 */
+enum { BF16 = ALL_KINDS, F16, CAST_KINDS };
 static int bfloat16_number = -1;
-static PyObject *bfloat16, *float16;
+static PyObject *bfloat16;
 
 /* use_bfloat16(NumPy's number of the dtype, the dtype, the process) */
 static PyObject *use_bfloat16(PyObject *self, PyObject *args) {
     PyObject *shared;
     if (!PyArg_ParseTuple(args, "iOO", &bfloat16_number, &bfloat16, &shared)) return NULL;
     Py_INCREF(bfloat16);
-    Py_RETURN_NONE;
-}
-
-/* use_casts(float16, (addresses of the loops that widen bfloat16 and float16, and of those that narrow to them)) */
-static PyObject *use_casts(PyObject *self, PyObject *args) {
-    unsigned long long at[4];
-    if (!PyArg_ParseTuple(args, "O(KKKK)", &float16, at, at + 1, at + 2, at + 3)) return NULL;
-    for (int i = 0; i < 2; i++) *(void **)&widens[i] = (void *)at[i], *(void **)&narrows[i] = (void *)at[2 + i];
-    Py_INCREF(float16);
     Py_RETURN_NONE;
 }
 

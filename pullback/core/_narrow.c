@@ -6,6 +6,7 @@
  */
 #include "native_narrow.h"
 #include "native_lanes.h"
+#include "native_widths.h"
 #include <math.h>
 
 enum { SUM, MEAN = 3, PIECE = 1 << 13, LANES = 16, MOST_SUMMED = 1 << 16 };
@@ -17,20 +18,6 @@ static PyObject *use_reducers(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!O!", &PyLong_Type, &single, &PyLong_Type, &precise)) return NULL;
     *(void **)&reduce_singles = PyLong_AsVoidPtr(single);
     if (PyErr_Occurred()) return NULL;
-    Py_RETURN_NONE;
-}
-
-enum { FLOAT16_NUMBER = 23 };
-typedef void (*Loop)(i64, char *const *);
-static Loop widens[2], narrows[2]; /* of bfloat16, of float16 */
-static PyObject *float16;
-
-/* use_casts(float16, (addresses of the loops that widen bfloat16 and float16, and of those that narrow to them)) */
-static PyObject *use_casts(PyObject *self, PyObject *args) {
-    unsigned long long at[4];
-    if (!PyArg_ParseTuple(args, "O(KKKK)", &float16, at, at + 1, at + 2, at + 3)) return NULL;
-    for (int i = 0; i < 2; i++) *(void **)&widens[i] = (void *)at[i], *(void **)&narrows[i] = (void *)at[2 + i];
-    Py_INCREF(float16);
     Py_RETURN_NONE;
 }
 

@@ -39,9 +39,7 @@ class ReverseLevel:
 
     def __exit__(self, kind, *exc) -> None:
         self.suspend()
-        now = [
-            edge_of(t) for t in self.tracked
-        ]  # none of what was detached in place, on which nothing depends any more
+        now = [edge_of(t) for t in self.tracked]  # None: detached in place, so that nothing depends on it any more
         written = kind is None and any(n is not None and n != e for n, e in zip(now, self.edges, strict=True))
         self.settle_written()
         if written:  # its gradient would be that of what was written
