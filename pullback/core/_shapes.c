@@ -6,6 +6,7 @@
  */
 #include "native_fronts.h"
 #include "native_layouts.h"
+#include <math.h>
 
 enum { MOST_MOVED = 1 << 28, MOST_JOINED = 64 };
 
@@ -32,14 +33,20 @@ typedef struct {
     Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS];
 } Part;
 
-/* Arrays of one dtype as parts of `nd` dimensions at least; 0 where they are not that. Arrays of four dimensions and more are row-major. */
+/* Row-major, or in an order of memory that no result keeps: the last dimension lies within the channels. */
+static int joins_as_rows(const Array *a) {
+    if (a->nd < 4 || a->nd > 5 || is_row_major(a)) return 1;
+    return a->shape[1] > 1 && a->shape[a->nd - 1] > 1 && a->strides[a->nd - 1] < a->strides[1];
+}
+
+/* Arrays of one dtype as parts of `nd` dimensions at least; 0 where they are not that, or where channels may lie innermost. */
 static int parts_of(PyObject *tensors, Part *parts, int *nd, int *k) {
     if (!PyTuple_Check(tensors) && !PyList_Check(tensors)) return 0;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(tensors), all = 0;
     if (n < 1 || n > MOST_JOINED) return 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         Array *a = strided_of(PySequence_Fast_GET_ITEM(tensors, i));
-        if (!a || !is_moved(a) || a->nd > 8 || (a->nd > 3 && !is_row_major(a))) return 0;
+        if (!a || !is_moved(a) || a->nd > 8 || !joins_as_rows(a)) return 0;
         if (i && (a->nd != *nd || kind(a) != *k)) return 0;
         if ((all += count_of(a)) > MOST_MOVED) return 0;
         *nd = a->nd;
@@ -431,6 +438,10 @@ static int fill_number(char *to, int k, PyObject *value) {
         *(double *)to = v;
     else if (v == 0)
         memset(to, 0, 16);
+    else if (k == I64 && v == floor(v) && fabs(v) < 9007199254740992.)
+        *(i64 *)to = (i64)v;
+    else if (k == I32 && v == floor(v) && fabs(v) < 2147483648.)
+        *(int *)to = (int)v;
     else
         return 0;
     return 1;

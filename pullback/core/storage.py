@@ -24,16 +24,33 @@ from .symbolic import likely
 
 
 class Storage:
-    """A block of bytes on a device. `buffer` is a flat uint8 array, or None where there is no data (meta)."""
+    """A block of bytes on a device. `buffer` is a flat uint8 array, or None where there is no data (meta).
 
-    __slots__ = ("buffer", "length", "device", "may_resize", "shared", "__weakref__", "__dict__")
+    Most storages exist only because a tensor was viewed, and nobody reads their bytes: `array`, the row-major array on all of
+    the memory, is made flat when somebody does.
+    """
 
-    def __init__(self, buffer, length: int, device: devices.device, resizable: bool = True):
-        self.buffer = buffer
+    __slots__ = ("_buffer", "_array", "length", "device", "may_resize", "shared", "__weakref__", "__dict__")
+
+    def __init__(self, buffer, length: int, device: devices.device, resizable: bool = True, array=None):
+        self._buffer = buffer
+        self._array = array
         self.length = length
         self.device = device
         self.may_resize = resizable
         self.shared = False
+
+    @property
+    def buffer(self):
+        array = self._array
+        if array is not None:
+            self._buffer = array.reshape(-1).view(np.uint8)
+            self._array = None
+        return self._buffer
+
+    @buffer.setter
+    def buffer(self, buffer) -> None:
+        self._buffer, self._array = buffer, None
 
     def tensors(self) -> list:
         """The tensors that live on this storage now."""
@@ -69,7 +86,11 @@ def storage_of(tensor) -> Storage:
         elif hasattr(array, "implementation"):  # of another layout
             raise NotImplementedError(f"Cannot access storage of {array.implementation}")
         else:
-            storage = Storage(*flat_bytes(array), tensor.device, array.base is None or tensor._offset == 0)
+            resizable = array.base is None or tensor._offset == 0
+            if array.flags.c_contiguous and (length := array.nbytes):
+                storage = Storage(None, length, tensor.device, resizable, array)
+            else:
+                storage = Storage(*flat_bytes(array), tensor.device, resizable)
         tensor._memory = storage
     return storage
 

@@ -19,8 +19,8 @@ from ..elementwise.arithmetic import conj
 from ..elementwise.array_kernels import number
 from ..family.base import composite
 from ..family.contraction import CONTRACTION, added_product_flops, contraction, product, product_flops, rounded_product
+from ..shape.shapes import unsafe_view
 from ..system.calls import export_operator
-from ..system.dispatch import dispatch
 from ..system.operator import Operator, export, exports
 from ..system.scalars import exact_out
 from . import contraction_shapes as shapes
@@ -368,7 +368,7 @@ class UnsafeView(type(CONTRACTION)):  # type: ignore[misc]
         return wrap(t._array.reshape(op.meta_rule(t, size).shape), t.dtype, t.device)
 
 
-_unsafe_view = export_operator(
+export_operator(
     Operator(
         "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
         UnsafeView(),
@@ -382,11 +382,6 @@ _unsafe_view = export_operator(
         opaque="mixed",
     )
 )
-
-
-def unsafe_view(t: Tensor, size: tuple) -> Tensor:
-    """A result that nobody else holds, in another shape."""
-    return dispatch(_unsafe_view, (t, size))
 
 
 matmul = export_operator(

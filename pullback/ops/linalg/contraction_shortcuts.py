@@ -15,7 +15,9 @@ from ...core.tensor import Tensor, view_of, wrap
 from ...runtime.products import multiply
 from ..eager.functions import all_plain, bypassing
 from ..eager.products import DIRECT
+from ..eager.views import plain_view
 from ..family.contraction import product
+from ..shape.shapes import unsafe_view
 from ..system.operator import registry
 
 # What matmul is made of, by the ranks of its operands.
@@ -93,22 +95,43 @@ def baddbmm(addend, x, y, beta=1, alpha=1) -> Tensor | None:
     return registry["baddbmm.default"].record(result, addend, x, y, 1, 1) if _recorded(addend, x, y) else result
 
 
-@bypassing("t.default", "mm.default", "addmm.default")
+@bypassing("t.default", "mm.default", "addmm.default", "view.default", "_unsafe_view.default")
 def linear(x, weight, bias) -> Tensor | None:
-    """x Wᵀ + b for a matrix x; recorded as the transposition and the addmm that it is."""
+    """x Wᵀ + b for a matrix x, or for one of more dimensions whose rows lie one after the other; recorded as what it is made of."""
     given = (x, weight) if bias is None else (x, weight, bias)
     if not _plain(*given):
         return None
     a, w = x._array, weight._array
-    if a.ndim != 2 or w.ndim != 2 or a.shape[1] != w.shape[1] or bias is not None and bias._array.shape != w.shape[:1]:
+    shape = a.shape
+    if w.ndim != 2 or a.ndim < 2 or shape[-1] != w.shape[1] or bias is not None and bias._array.shape != w.shape[:1]:
         return None
+    lead = None
+    if a.ndim != 2:
+        if not a.size or not a.flags.c_contiguous:
+            return None  # whether it is a view or a copy is for `reshape` to say
+        lead, a = shape[:-1], a.reshape(-1, shape[-1])
     turned = w.T
-    t = wrap(multiply(a, turned, None if bias is None else bias._array), x.dtype)
+    result = multiply(a, turned, None if bias is None else bias._array)
     if not _recorded(*given):
-        return t
+        return _of_rows(result, lead, x.dtype, bias)
+    if lead is not None:
+        x = plain_view(x, a, x._offset, registry["view.default"], (x, a.shape))
     transposed = view_of(weight, turned, weight.dtype, weight._offset)
     if weight._autograd is not None:
         registry["t.default"].record(transposed, weight)
-    if bias is None:
-        return registry["mm.default"].record(t, x, transposed)
-    return registry["addmm.default"].record(t, bias, x, transposed, 1, 1)
+    return _of_rows(result, lead, x.dtype, bias, (x, transposed))
+
+
+def _of_rows(result, lead, dtype, bias, factors: tuple = ()) -> Tensor:
+    """The product of a layer, recorded where its factors are given, with its leading dimensions; of a biased one as a view."""
+    t = wrap(result, dtype)
+    if factors and bias is None:
+        t = registry["mm.default"].record(t, *factors)
+    elif factors:
+        t = registry["addmm.default"].record(t, bias, *factors, 1, 1)
+    if lead is None:
+        return t
+    size = (*lead, result.shape[1])
+    if bias is not None:
+        return plain_view(t, result.reshape(size), 0, registry["view.default"], (t, size))
+    return unsafe_view(t, size)

@@ -17,12 +17,13 @@ from ..eager.functions import ANY, overridden_operators
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
 from ..family.contraction import contraction
+from ..shape.shapes import unsafe_view
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.general import write_out
 from ..system.operator import Spec, public
 from ..system.scalars import exact_out
-from .contraction import SEPARATELY_ROUNDED, _batched, _combine, _count, real, scaled, unsafe_view
+from .contraction import SEPARATELY_ROUNDED, _batched, _combine, _count, real, scaled
 from .contraction_shapes import check_expands, check_factors, require_tensors
 
 

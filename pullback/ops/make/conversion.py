@@ -195,6 +195,10 @@ def _to_target(function: str, args: tuple, dtype, device, other) -> tuple:
 @front("Tensor.to")
 def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None, other=None) -> Tensor:
     """Cast or move; itself where nothing changes and `copy` is false."""
+    if len(args) == 1 and dtype is device is memory_format is other is None and copy is False:
+        target = args[0]  # most calls of programs change nothing
+        if target is self.dtype or target.__class__ is device_type and target == self.device:
+            return self
     flags = [a for a in args if isinstance(a, bool)]
     copy = flags[1] if len(flags) > 1 else copy
     dtype, device = _to_target("to", args, dtype, device, other)

@@ -179,6 +179,8 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
                 return _cat_otherwise(tensors, dim, out=out)
             t = make_tensor(result, dtype)
             return cat.record(t, tuple(tensors), dim) if mode and live else t
+        if not rows and _native_cat is not None and (t := _native_cat((tensors, dim))) is not None:
+            return cat.record(t, tuple(tensors), dim) if mode and live else t
         try:
             result = _concatenate(arrays, dim)
         except (ValueError, TypeError, MemoryError):
@@ -204,6 +206,7 @@ def _cat_pixels(arrays, dim):
 
 # NumPy's own function without the layer that asks other array libraries first, which costs as much as the call
 _concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
+_native_cat = small.table.get("cat.default")
 
 
 def _cat_pieces(g, tensors_shape, dim):

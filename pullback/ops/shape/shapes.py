@@ -11,7 +11,7 @@ from ...core.dtype import dtype as dtype_type
 from ...core.geometry import infer_size, view_strides, wrap_dim
 from ...core.layers import above, extend
 from ...core.modes import ambient
-from ...core.objects import make_view
+from ...core.objects import make_tensor, make_view
 from ...core.symbolic import holds
 from ...core.tensor import CUDA, OPAQUE, PLAIN, Tensor, stride_of
 from ..eager.functions import bypassing
@@ -64,7 +64,25 @@ def reshape(self, shape):
         return dispatch(find("_mkldnn_reshape.default"), (self, size))
     if view_strides(self._array.shape, stride_of(self), size) is not None:
         return dispatch(view_, (self, size))
-    return dispatch(find("_unsafe_view.default"), (self.contiguous(), size))
+    return unsafe_view(self.contiguous(), size)
+
+
+def _unsafe_view_dispatched(t: Tensor, size: tuple) -> Tensor:
+    return dispatch(find("_unsafe_view.default"), (t, size))
+
+
+@bypassing("_unsafe_view.default", otherwise=_unsafe_view_dispatched)
+def unsafe_view(t: Tensor, size: tuple) -> Tensor:
+    """A result that nobody else holds, in another shape: the same memory, and no view."""
+    if t.__class__ is not Tensor or t._keys or ambient.mode >= 2 or not t._array.flags.c_contiguous:
+        return _unsafe_view_dispatched(t, size)
+    try:
+        result = make_tensor(t._array.reshape(size), t.dtype)
+    except ValueError:
+        return _unsafe_view_dispatched(t, size)  # which finds the words
+    if ambient.mode and t._autograd is not None:
+        find("_unsafe_view.default").record(result, t, size)
+    return result
 
 
 @composite(
