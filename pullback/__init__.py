@@ -18,7 +18,7 @@ from .core.dtype import dtype, finfo, iinfo
 from .core.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
 )  # fmt: skip
-from .core import subclasses as _subclasses  # adds the makers of subclasses to Tensor
+from .core import subclasses as _makers  # adds the makers of subclasses to Tensor
 from .core import symbolic as _symbolic
 from .core.promotion import can_cast, promote_types
 from .core.size import Size
@@ -60,7 +60,7 @@ _tracebacks.install()
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
     "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "jit", "serialization",
-    "version", "xpu", "export", "func", "fx", "nested", "sparse", "multiprocessing", "__future__", "masked",
+    "version", "xpu", "export", "func", "fx", "nested", "sparse", "multiprocessing", "monitor", "__future__", "masked",
 ))  # fmt: skip
 _HOMES = {
     "Stream": "surface.streams", "Event": "surface.streams", "OutOfMemoryError": "core.errors", "AcceleratorError": "core.errors",

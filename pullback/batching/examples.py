@@ -101,10 +101,12 @@ def _example(value, dim, i: int):
 def unbatched_write(op: Operator) -> RuntimeError:
     """A tensor that is the same for all examples was to be written with one that is not. The error is marked as such, since
     a transform that does not need to batch can do without."""
+    written = f"{op.name.removesuffix('_')}_"
+    called = written if written == "fill_" else "inplace arithmetic"
     error = RuntimeError(
-        f"vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
+        f"vmap: {called}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
         "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use "
-        f"out-of-place operators instead of {op.name}_. If said operator is being called inside the PyTorch framework, please file a bug "
+        f"out-of-place operators instead of {written}. If said operator is being called inside the PyTorch framework, please file a bug "
         "report instead."
     )
     error.unbatched_write = True

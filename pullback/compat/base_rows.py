@@ -283,6 +283,7 @@ ROWS: dict[str, dict[str, str]] = {
         "UntypedStorage": "pullback:UntypedStorage",
         "TypedStorage": "pullback:TypedStorage",
         "_load_from_bytes": "pullback.serialization.files:load_from_bytes",
+        "_dtype_to_storage_type_map": "pullback.ops.make.storages:class_names_by_dtype",
     },
     "torch.export.decomp_utils": {"CustomDecompTable": "pullback.export.decompositions:CustomDecompTable"},
     "torch._dispatch.python": {"enable_python_dispatcher": "pullback.compat.private_names:python_rules"},

@@ -234,6 +234,11 @@ class StorageBase(Storage):
             raise NotImplementedError("Not available for 'meta' device type")
         return self.buffer
 
+    def check_copied(self) -> None:
+        """Raise where there are no bytes to copy."""
+        if self.buffer is None:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
     def check_own_memory(self, what: str) -> None:
         """Raise for the storage of a wrapper subclass, whose tensors hold the memory that there is."""
         if self.__dict__.get("of_wrapper"):
@@ -286,6 +291,7 @@ class StorageBase(Storage):
     def copy_(self, source: StorageBase, non_blocking: bool = False) -> StorageBase:
         self.check_own_memory("call copy_()")
         if self.buffer is not None:
+            source.check_copied()
             assign(self.buffer, source._bytes())
         return self
 
@@ -326,6 +332,7 @@ class StorageBase(Storage):
         return self._bytes().tolist()
 
     def cpu(self) -> StorageBase:
+        self.check_copied()
         if not self.device.keys:
             return self
         return UntypedStorage.of(Storage(to_host(self._bytes()), self.nbytes(), devices.cpu))
@@ -335,6 +342,7 @@ class StorageBase(Storage):
         where = devices.indexed("cuda" if device is None else device)
         if where is self.device:
             return self
+        self.check_copied()
         return UntypedStorage.of(Storage(to_device(self._bytes(), where), self.nbytes(), where))
 
     def untyped(self) -> StorageBase:
@@ -347,6 +355,8 @@ class StorageBase(Storage):
         """Move the bytes to memory that child processes see too."""
         from .shared_memory import share
 
+        if self.buffer is None:
+            raise RuntimeError(f"share_memory_(): only available on CPU, not on {self.device}")
         share(self._storage)
         return self
 
@@ -377,7 +387,8 @@ class StorageBase(Storage):
         return int(got) if got.ndim == 0 else UntypedStorage.of(Storage(got, got.size, self.device))
 
     def __setitem__(self, index, value) -> None:
-        self._bytes()[index] = value
+        if self.buffer is not None:
+            self.buffer[index] = value
 
     def __deepcopy__(self, memo) -> StorageBase:
         return memo.setdefault(id(self), self.clone())

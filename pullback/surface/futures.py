@@ -31,6 +31,9 @@ class Future(Generic[T]):
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Future], object]] = []
 
+    def __reduce__(self):
+        raise RuntimeError("Can not pickle torch.futures.Future")
+
     def done(self) -> bool:
         """Whether it has a value or an exception."""
         return self._done

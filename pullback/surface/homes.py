@@ -20,7 +20,7 @@ HOMES: dict[str, str] = {
     **{
         name: f"surface.{name}"
         for name in (
-            "accelerator", "backends", "compiler", "cpu", "futures", "hub", "jit", "multiprocessing", "overrides", "version", "xpu",
+            "accelerator", "backends", "compiler", "cpu", "futures", "hub", "jit", "monitor", "multiprocessing", "overrides", "version", "xpu",
         )
     },
 }  # fmt: skip

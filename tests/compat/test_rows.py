@@ -164,3 +164,7 @@ with warnings.catch_warnings(record=True) as said:
 print(doubled(torch.ones(3)).tolist(), said[0].category.__name__, "torch.vmap" in str(said[0].message))
 """
     assert ask(code) == "[2.0, 2.0, 2.0] FutureWarning True"
+
+
+def test_fakes_are_there_without_an_import_of_their_own():
+    assert ask("print(torch._subclasses.fake_tensor.FakeTensorMode is torch._subclasses.FakeTensorMode)") == "True"

@@ -1,5 +1,6 @@
 """Small public modules: devices and libraries that are absent say so, names are where programs look for them."""
 
+import pickle
 import subprocess
 import sys
 import threading
@@ -133,6 +134,8 @@ def test_futures():
         torch.futures.wait_all([None])
     with pytest.raises(RuntimeError, match="Future can't be None"):
         torch.jit.wait(None)
+    with pytest.raises(RuntimeError, match="Can not pickle torch.futures.Future"):
+        pickle.dumps(future)
 
 
 def test_the_error_of_a_callback_reaches_nobody_who_completes_a_future(caplog):

@@ -20,7 +20,6 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.general import write_out
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Operator, Spec, exports
-from ..system.scalars import exact_out
 from .gather_scatter import writer
 from .index_kernels import apply_at
 
@@ -237,11 +236,19 @@ def _nonzero(xp, self):
     return columns.T
 
 
+def _check_places_out(result: Tensor, out: Tensor) -> None:
+    """Places go into integers of 64 bits alone."""
+    if out.dtype is not result.dtype:
+        raise RuntimeError(
+            f"nonzero: Expected out tensor to have scalar type Long but got scalar type {out.dtype.scalar_name}"
+        )
+
+
 nonzero_op = Operator(
     "nonzero(Tensor self) -> Tensor",
     _Columns(),
     kernel=_nonzero,
-    check_out=exact_out,
+    check_out=_check_places_out,
     meta=_data_dependent("nonzero"),
     vjp=NONDIFFERENTIABLE,
     cost="compute",

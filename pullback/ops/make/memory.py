@@ -124,7 +124,10 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
         self._array, self._memory, self._offset = source._array, storage_of(source), source._offset
     else:
         if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
-            raise RuntimeError(f"set_(): expected a storage of {self.dtype}, but got one of {source.dtype}")
+            raise RuntimeError(
+                f"Expected a Storage of type {c_name(self.dtype)} or an UntypedStorage, but got type {source.dtype.scalar_name} "
+                "for argument 1 'storage'"
+            )
         storage = (source.untyped() if isinstance(source, TypedStorage) else source)._storage
         if size is None:
             size = (storage.length // self.dtype.itemsize,)

@@ -69,6 +69,11 @@ class TypedStorage:
     def _tensor(self) -> Tensor:
         return on_storage(self._untyped_storage._storage, self.dtype)
 
+    def _elements(self):
+        """The elements as an array, or an error where there are none."""
+        self._untyped_storage._bytes()
+        return self._tensor()._array
+
     def size(self) -> int:
         return self._untyped_storage.nbytes() // self.dtype.itemsize
 
@@ -111,7 +116,7 @@ class TypedStorage:
         return self
 
     def tolist(self) -> list:
-        return to_host(self._tensor()._array).tolist()
+        return to_host(self._elements()).tolist()
 
     def clone(self) -> TypedStorage:
         return self._wrapping(self._untyped_storage.clone())
@@ -119,8 +124,10 @@ class TypedStorage:
     __copy__ = clone
 
     def copy_(self, source, non_blocking=None) -> TypedStorage:
-        array = source._tensor()._array if isinstance(source, TypedStorage) else source._bytes()
-        assign(self._tensor()._array, cast_array(array, dtypes.by_numpy[array.dtype], self.dtype))
+        if self._untyped_storage.buffer is not None:
+            source.untyped().check_copied()
+            array = source._elements() if isinstance(source, TypedStorage) else source._bytes()
+            assign(self._elements(), cast_array(array, dtypes.by_numpy[array.dtype], self.dtype))
         return self
 
     def share_memory_(self) -> TypedStorage:
@@ -132,14 +139,15 @@ class TypedStorage:
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(index, int):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
-        return self._tensor()._array[index].item()
+        return self._elements()[index].item()
 
     def __setitem__(self, index, value) -> None:
         if not isinstance(index, (int, slice)):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
         if isinstance(value, (TypedStorage, UntypedStorage)):
             raise RuntimeError(f"cannot set item with value type {type(value)}")
-        self._tensor()._array[index] = value
+        if self._untyped_storage.buffer is not None:
+            self._elements()[index] = value
 
     def __iter__(self) -> Iterator:
         return iter(self.tolist())
@@ -151,7 +159,9 @@ class TypedStorage:
     def _to(self, d: dtype) -> TypedStorage:
         if d is self.dtype:
             return self
-        array = cast_array(to_host(self._tensor()._array), self.dtype, d)
+        if self._untyped_storage.buffer is None:
+            return TypedStorage(self.size(), dtype=d, device=self.device)
+        array = cast_array(to_host(self._elements()), self.dtype, d)
         return TypedStorage(wrap_storage=_from_array(np.array(array)), dtype=d)
 
     def type(self, dtype=None, non_blocking: bool = False):
@@ -300,6 +310,8 @@ def _filled(args: tuple, d: dtype, device: Any) -> UntypedStorage:
         raise TypeError(f"Argument type not recognized: {type(data)}")
     if isinstance(data, (int, np.integer)):
         return UntypedStorage(int(data) * d.itemsize, device=where)
+    if where.type == "meta":
+        return UntypedStorage(len(data) * d.itemsize, device=where)
     storage = _from_array(np.array(list(data)).astype(d.numpy) if len(data) else np.empty(0, d.numpy))
     return storage.cuda(where) if where.type == "cuda" else storage
 
@@ -364,4 +376,11 @@ _OLD = [
 ]
 LEGACY: dict[str, Any] = {f"{d.scalar_name}Storage": _legacy(d) for d in _OLD}
 LEGACY_CUDA: dict[str, Any] = {f"{d.scalar_name}Storage": _legacy_cuda(d) for d in _OLD}
+
+
+def class_names_by_dtype() -> dict[dtype, str]:
+    """The name of the class of storages by the dtype that it has."""
+    return {d: f"{d.scalar_name}Storage" for d in _OLD}
+
+
 classes: frozenset = frozenset([TypedStorage, UntypedStorage, *LEGACY.values(), *LEGACY_CUDA.values()])

@@ -271,6 +271,10 @@ class Operator:
             _keep_plan(self, args, kwargs, bound, converted)
         return above.dispatch(self, converted)
 
+    def decompose(self, *args, **kwargs):
+        """The result by the operators that this one is written in; NotImplemented where it has a kernel of its own."""
+        return NotImplemented if self.body is None else self.body(*self.convert(self.bind(args, kwargs)))
+
     @cached_property
     def least(self) -> int:
         """The fewest positional arguments with which the public function (which may have a fast path) stands for a call."""

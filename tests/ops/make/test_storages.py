@@ -148,3 +148,25 @@ def test_cuda_classes_refuse_memory_of_the_host():
     assert not isinstance(torch.FloatStorage(2), cls) and isinstance(torch.FloatStorage(2), torch.FloatStorage)
     with pytest.raises(RuntimeError, match="from_buffer: Not available for CUDA storage"):
         cls.from_buffer(b"1234")
+
+
+def test_storages_without_data_say_so():
+    s = torch.TypedStorage([1, 2, 3], dtype=torch.float32, device="meta")
+    untyped = s.untyped()
+    assert s.device.type == untyped.device.type == "meta" and s.size() == 3 and s.data_ptr() == 0
+    s[0], untyped[0] = 1, 1  # writes go nowhere, as those of tensors
+    s.fill_(2), untyped.fill_(2), s.copy_(torch.FloatStorage(3))
+    assert s.double().nbytes() == 24 and s.double().device.type == "meta"
+    for read in (lambda: s[0], lambda: untyped[0], s.tolist, untyped.tolist, lambda: list(s)):
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            read()
+    for copy_out in (
+        s.cpu,
+        untyped.cpu,
+        lambda: torch.FloatStorage(3).copy_(s),
+        lambda: torch.UntypedStorage(12).copy_(untyped),
+    ):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+            copy_out()
+    with pytest.raises(RuntimeError, match="only available on CPU"):
+        s.share_memory_()

@@ -21,6 +21,14 @@ def test_arguments_by_position_and_by_name() -> None:
         torch.sum(x, nothing=1)
 
 
+def test_decompose_runs_what_an_operator_is_written_in() -> None:
+    x, w = torch.ones(2, 3), torch.ones(4, 3)
+    aten = torch.ops.aten
+    assert torch.equal(aten.linear.default.decompose(x, w), torch.full((2, 4), 3.0))
+    assert aten.flatten.using_ints.decompose(x, start_dim=0).shape == (6,)
+    assert aten.mm.default.decompose(x, w.t()) is NotImplemented
+
+
 def test_function_mode_sees_calls_and_dispatch_mode_operators() -> None:
     functions, operators = [], []
 
