@@ -144,6 +144,7 @@ from pullback.surface import cpu as cpu
 from pullback.surface import futures as futures
 from pullback.surface import hub as hub
 from pullback.surface import jit as jit
+from pullback.surface import monitor as monitor
 from pullback.surface import multiprocessing as multiprocessing
 from pullback.surface import version as version
 from pullback.surface import xpu as xpu

@@ -36,7 +36,7 @@ INFERENCE_TENSOR = 512
 FAKE = 1024  # no data, but the device (and so the errors, results and layout) of a real tensor: see capture.fake
 OPAQUE = 2048  # the layout `_mkldnn`: see ops.opaque
 NAMED = 4096  # dimensions have names: see ops.names
-STORED = dtypes.STORED  # 8192: computed in another dtype, see ops.system.stored
+STORED = dtypes.STORED  # 8192: computed in another dtype, or from other bytes, see ops.system.stored
 LAYOUTS = SPARSE | NESTED | OPAQUE  # no dense array: `_array` is what the layout holds
 
 
@@ -464,6 +464,8 @@ def wrap_meta(shape: tuple, dtype: dtypes.dtype, stride: tuple | None = None) ->
 def view_of(base: Tensor, array, dtype: dtypes.dtype, offset: int) -> Tensor:
     """A plain tensor on the memory of another: shares storage and version."""
     keys = base._keys & ~(SUBCLASS | DISPATCH_SUBCLASS | STORED) | dtype.keys
+    if dtype is dtypes.bool and (base.dtype is not dtype or base._keys & STORED) and not keys & (META | CUDA):
+        keys |= STORED  # the bytes of other numbers: truths are what is not 0, and kernels want 1
     memory = base._memory if base._memory is not None else storage_of(base)
     t = assemble(Tensor, array, dtype, base.device, keys, None, base._counter, memory, offset)
     if keys & FAKE:

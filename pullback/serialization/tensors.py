@@ -38,6 +38,7 @@ from ..ops.layout.nested.construct import nested_tensor_from_jagged
 from ..ops.layout.nested.layouts import Structure, wrap_nested
 from ..ops.make.storages import TypedStorage
 from ..ops.system.operator import public
+from ..ops.system.stored import on_foreign
 from .options import options
 from .storage_types import storage_type
 
@@ -181,7 +182,7 @@ def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, strid
     if memory.buffer is None:
         result = wrap_meta(size, dtype, stride)
     else:
-        result = wrap(window(memory, dtype, size, stride, offset), dtype, memory.device)
+        result = on_foreign(wrap(window(memory, dtype, size, stride, offset), dtype, memory.device))
     result._memory, result._offset = memory, offset
     fake_mode = active_fake_mode()
     if fake_mode is None:

@@ -24,6 +24,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
 from ..system.operator import public
+from ..system.stored import on_foreign
 from .factories import convert_option, empty_op, finish, sizes_from
 from .lifting import lift_fresh, lifted
 from .storages import TypedStorage, on_storage
@@ -113,7 +114,11 @@ def array_from(data, wanted: dtype | None) -> tuple[np.ndarray, dtype]:
         computable(wanted)
     if isinstance(data, np.ndarray):
         have = numpy_to_dtype(data.dtype)
-        return cast_array(np.array(data, dtype=have.numpy, order="C"), have, wanted or have), wanted or have
+        if data.dtype == np.bool_:  # whose bytes may be other than 0 and 1
+            array = np.asarray(np.not_equal(np.asarray(data).view(np.uint8), 0, order="C"))
+        else:
+            array = np.array(data, dtype=have.numpy, order="C")
+        return cast_array(array, have, wanted or have), wanted or have
     if isinstance(data, np.generic):
         have = numpy_to_dtype(data.dtype)
         return cast_array(np.array(data), have, wanted or have), wanted or have
@@ -385,7 +390,7 @@ def from_numpy(ndarray) -> Tensor:
     result = wrap(ndarray.view() if type(ndarray) is np.ndarray else np.asarray(ndarray), d)
 
     storage_of(result).may_resize = False
-    return lifted(result)
+    return lifted(on_foreign(result))
 
 
 @front("torch.frombuffer")
@@ -406,7 +411,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
         raise ValueError(
             f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)"
         )
-    result = lifted(wrap(np.frombuffer(buffer, dtype.numpy, count, offset), dtype))
+    result = lifted(on_foreign(wrap(np.frombuffer(buffer, dtype.numpy, count, offset), dtype)))
     if requires_grad:
         set_requires_grad(result, True)
     return result
@@ -418,7 +423,7 @@ def from_file(
 ) -> Tensor:
     """A 1-d tensor mapped from a file; with `shared=True`, writes go to the file."""
     d = dtype or ambient.default_dtype
-    return lifted(on_storage(UntypedStorage.from_file(filename, bool(shared), size * d.itemsize), d))
+    return lifted(on_foreign(on_storage(UntypedStorage.from_file(filename, bool(shared), size * d.itemsize), d)))
 
 
 def _array_wrap(self, array, context=None, return_scalar: bool = False) -> Tensor:

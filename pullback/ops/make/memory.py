@@ -29,6 +29,7 @@ from ...core.tensor import (
     META,
     NESTED,
     SPARSE,
+    STORED,
     TRANSFORMED,
     Tensor,
     innermost,
@@ -53,6 +54,7 @@ from ..system.overrides import (
 )
 from ..system.scalars import c_name
 from ..system.schema import wrong_element
+from ..system.stored import on_foreign
 from .factories import format_strides, sizes_from
 from .like import like_strides
 from .memory_operators import declare, is_heard, tell
@@ -122,6 +124,7 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
             )
         told_mode("set_memory", self, source, _set_tensor)
         self._array, self._memory, self._offset = source._array, storage_of(source), source._offset
+        self._keys = self._keys & ~STORED | source._keys & STORED
     else:
         if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
             raise RuntimeError(
@@ -146,6 +149,7 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
             storage,
             storage_offset,
         )
+        on_foreign(self)
     bump(self)
     if self._autograd is not None and self._autograd.accumulator is not None and not self._keys & FAKE:
         self._autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more

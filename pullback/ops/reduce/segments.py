@@ -27,8 +27,6 @@ def _check(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
         raise RuntimeError(
             "segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + "."
         )
-    if not data._array.size:
-        raise RuntimeError("segment_reduce(): Expected data to have at least one element")
     if not data.dtype.is_floating_point:
         raise not_implemented("_segment_reduce_cpu", data.dtype)
 
@@ -66,6 +64,7 @@ def _reduce(xp, kind: str, part, initial):
 
 
 def _forward(xp, data, reduce, lengths, indices, offsets, axis, unsafe, initial):
+    axis = wrap_dim(axis, data.ndim)
     kind, rows = _NAMES.get(reduce, reduce), _rows(wide(xp, data), axis)
     bounds = _bounds(xp, lengths, offsets, axis, rows.shape[1], unsafe)
     out = xp.empty((rows.shape[0], bounds.shape[1] - 1, rows.shape[2]), rows.dtype)
@@ -89,6 +88,7 @@ def _part_gradient(xp, kind: str, g, out, part, initial):
 
 
 def _backward(xp, grad, output, data, reduce, lengths, offsets, axis, initial):
+    axis = wrap_dim(axis, data.ndim)
     kind, rows = _NAMES.get(reduce, reduce), _rows(wide(xp, data), axis)
     g, out = _rows(wide(xp, grad), axis), _rows(wide(xp, output), axis)
     bounds = _bounds(xp, lengths, offsets, axis, rows.shape[1], True)

@@ -128,7 +128,11 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         bump(target)
         return
     if keys & (CONJ | NEG | LAYOUTS | STORED) or direct is None and functional.family.write is None:
-        store(op, target, execute(functional, args, keys))
+        result = execute(functional, args, keys)
+        if functional.declared.scatters and target._keys & STORED and target.dtype is dtypes.bool:
+            write_changed(op, target, result)
+        else:
+            store(op, target, result)
         return
     check_overlap(target)
     check_operands(op, args)
@@ -292,6 +296,15 @@ def store(op: Operator, target: Tensor, result: Tensor) -> None:
     check_result(op, target, result)
     check_overlap(target)
     write(target, result)
+
+
+def write_changed(op: Operator, target: Tensor, result: Tensor) -> None:
+    """`store` of truths into the bytes of numbers, of which those that mean the same stay what they are."""
+    check_result(op, target, result)
+    check_overlap(target)
+    places = target._array.view(np.uint8)
+    np.copyto(places, result._array.view(np.uint8), where=(places != 0) != result._array)
+    bump(target)
 
 
 def check_result(op: Operator, target: Tensor, result: Tensor) -> None:

@@ -1,12 +1,15 @@
-"""complex32 is storage: operators compute in complex64 and round once.
+"""Tensors whose memory is not what kernels compute with: complex32, and truths on the bytes of other numbers.
 
-In: an operator and arguments of which a tensor is complex32, on the CPU. Out: its result, in the dtypes that its meta rule gives.
-Tensors of such a dtype carry the key `STORED`, so nothing that is made for plain tensors meets their arrays by chance.
+In: an operator and arguments of which a tensor is of that kind, on the CPU. Out: its result, in the dtypes that its meta rule gives.
+Operators compute in complex64 and round once; `x.view(torch.bool)` is true where a byte is not 0, and kernels get 0 and 1.
+Such tensors carry the key `STORED`, so nothing that is made for plain tensors meets their arrays by chance.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...core import dtype as dtypes
 from ...core.tensor import STORED, Tensor, wrap
@@ -18,9 +21,18 @@ COMPUTED_IN = {dtypes.complex32: dtypes.complex64}
 KEPT_IN = {dtypes.complex64: dtypes.complex32, dtypes.float32: dtypes.float16}
 
 
+def on_foreign(t: Tensor) -> Tensor:
+    """A tensor on memory that another wrote: where truths are bytes other than 0 and 1, it says so."""
+    if t.dtype is dtypes.bool and not t._keys and (t._array.view(np.uint8) > 1).any():
+        t._keys |= STORED
+    return t
+
+
 def widened(value: Any) -> Any:
     """An argument to compute with: tensors, and dtypes that are asked for, in the wider dtype."""
     if isinstance(value, Tensor) and value._keys & STORED:
+        if value.dtype is dtypes.bool:
+            return wrap(value._array.view(np.uint8) != 0, value.dtype, value.device, value._keys & ~STORED)
         wide = COMPUTED_IN[value.dtype]
         return wrap(value._array.astype(wide.numpy), wide, value.device, value._keys & ~STORED)
     if isinstance(value, dtypes.dtype):
@@ -33,6 +45,8 @@ def widened(value: Any) -> Any:
 def execute_stored(op: Operator, args: tuple) -> Any:
     """Compute in the wider dtype, and round the results to what they are kept in."""
     out = op.family.execute(op, tuple(widened(a) for a in args))
+    if not any(t.dtype in COMPUTED_IN for t in op.tensors(args)):
+        return out
     try:
         specs: Any = op.family.meta(op, args)
     except NotImplementedError:  # sizes are data: such operators promote nothing

@@ -159,6 +159,10 @@ def test_segments():
     np.testing.assert_array_equal(out.detach().numpy(), [0.5, np.nan, 3.5])
     (g,) = torch.autograd.grad(torch.segment_reduce(data, "max", lengths=torch.tensor([2, 4])).sum(), data)
     assert g.tolist() == [0, 1, 0, 0, 0, 1]
+    last = torch.segment_reduce(data, "sum", lengths=torch.tensor([1, 2, 3]), axis=-1)
+    assert last.tolist() == [0, 3, 12] and torch.autograd.grad(last.prod(), data)[0].tolist() == [36, 0, 0, 0, 0, 0]
+    empty = torch.segment_reduce(torch.empty(0), "sum", lengths=torch.tensor([0, 0]), initial=2)
+    assert empty.tolist() == [2, 2]
 
 
 @pytest.mark.parametrize("d", [torch.float32, torch.float64])
