@@ -83,9 +83,11 @@ def _summary(aggregation: Aggregation, numbers: list[float]) -> float:
         return float(len(numbers))
     if aggregation is Aggregation.MEAN:
         return sum(numbers) / len(numbers)
+    if aggregation is Aggregation.SUM:
+        return sum(numbers)
     if aggregation is Aggregation.VALUE:
         return numbers[-1]
-    return {Aggregation.SUM: sum, Aggregation.MAX: max, Aggregation.MIN: min}[aggregation](numbers)
+    return max(numbers) if aggregation is Aggregation.MAX else min(numbers)
 
 
 class Stat:

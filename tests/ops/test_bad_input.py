@@ -90,6 +90,8 @@ CASES = [
     ('torch.nn.functional.batch_norm(torch.ones(1, 2), None, None, training=True)', ValueError, 'Expected more than 1 value per channel when training, got input size t'),
     ('torch.nn.functional.dropout(torch.ones(2), p=2.0)', ValueError, 'dropout probability has to be between 0 and 1, but got 2.0'),
     ('torch.arange(0, 5, 0)', RuntimeError, 'step must be nonzero'),
+    ('torch.stack([torch.ones(3)], out=torch.empty(1, 3, dtype=torch.long))', TypeError, "torch.cat(): input types can't be cast to the desired output type Long"),
+    ('torch.vstack([torch.ones(3)], out=torch.empty(1, 3, dtype=torch.long))', TypeError, "torch.cat(): input types can't be cast to the desired output type Long"),
     ('torch.nonzero(torch.ones(3), out=torch.empty(3))', RuntimeError, 'nonzero: Expected out tensor to have scalar type Long but got scalar type Float'),
     ('torch.arange(5, 0, 1)', RuntimeError, 'upper bound and lower bound inconsistent with step sign'),
     ('torch.full((2,), 1.0).fill_(torch.ones(2))', RuntimeError, 'fill_ only supports 0-dimension value tensor but got tensor with 1 dim'),

@@ -61,8 +61,18 @@ def _common(dtypes) -> object:
 def _check_out(tensors, out) -> None:
     """`out=` must be able to hold the tensors' common dtype."""
     given = [t for t in tensors if isinstance(t, Tensor)]
-    if given and isinstance(out, Tensor) and not can_cast(_common([t.dtype for t in given]), out.dtype):
+    if given and isinstance(out, Tensor):
+        _check_holds(_common([t.dtype for t in given]), out)
+
+
+def _check_holds(common, out: Tensor) -> None:
+    if not can_cast(common, out.dtype):
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}")
+
+
+def joined_out(result: Tensor, out: Tensor) -> None:
+    """`check_out` of what is a `cat` of views."""
+    _check_holds(result.dtype, out)
 
 
 def _cast_all(arrays) -> list:
@@ -325,6 +335,7 @@ stack = export_operator(
     Operator(
         "stack(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
+        check_out=joined_out,
         moves=True,
         lower=lower_stack,
         function=False,
@@ -363,26 +374,26 @@ def _nonempty(name: str, tensors) -> None:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor", method=False)
+@composite("hstack(Tensor[] tensors) -> Tensor", method=False, check_out=joined_out)
 def hstack(tensors):
     _nonempty("hstack", tensors)
     result = tuple(at_least(t, 1) for t in tensors)
     return dispatch(cat, (result, 0 if result[0].ndim == 1 else 1))
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor", method=False, aliases=("row_stack",))
+@composite("vstack(Tensor[] tensors) -> Tensor", method=False, check_out=joined_out, aliases=("row_stack",))
 def vstack(tensors):
     _nonempty("vstack", tensors)
     return dispatch(cat, (tuple(at_least(t, 2) for t in tensors), 0))
 
 
-@composite("dstack(Tensor[] tensors) -> Tensor", method=False)
+@composite("dstack(Tensor[] tensors) -> Tensor", method=False, check_out=joined_out)
 def dstack(tensors):
     _nonempty("dstack", tensors)
     return dispatch(cat, (tuple(at_least(t, 3) for t in tensors), 2))
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor", method=False)
+@composite("column_stack(Tensor[] tensors) -> Tensor", method=False, check_out=joined_out)
 def column_stack(tensors):
     _nonempty("column_stack", tensors)
     return hstack([t.reshape((t.numel(), 1)) if t.ndim <= 1 else t for t in tensors])

@@ -14,7 +14,7 @@ from ..eager.views import is_plain_tensor
 from ..family.base import composite
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from .joining import cat
+from .joining import cat, joined_out
 from .shapes import narrow_bounds
 from .views import quick_split, slice_, split_even, split_with_sizes
 
@@ -168,7 +168,7 @@ def _check_chunk_cat(tensors, num_chunks: int) -> None:
             raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
 
 
-@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", method=False)
+@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", method=False, check_out=joined_out)
 def chunk_cat(tensors, dim, num_chunks):
     """Each tensor padded with zeros to a multiple of `num_chunks` along `dim`, cut into as many rows; rows joined."""
     _check_chunk_cat(tensors, num_chunks)

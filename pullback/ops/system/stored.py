@@ -32,7 +32,7 @@ def widened(value: Any) -> Any:
     """An argument to compute with: tensors, and dtypes that are asked for, in the wider dtype."""
     if isinstance(value, Tensor) and value._keys & STORED:
         if value.dtype is dtypes.bool:
-            return wrap(value._array.view(np.uint8) != 0, value.dtype, value.device, value._keys & ~STORED)
+            return _truths(value)
         wide = COMPUTED_IN[value.dtype]
         return wrap(value._array.astype(wide.numpy), wide, value.device, value._keys & ~STORED)
     if isinstance(value, dtypes.dtype):
@@ -42,11 +42,21 @@ def widened(value: Any) -> Any:
     return value
 
 
+def _truths(value: Any) -> Any:
+    """An argument to compute with, where no number is complex32: truths as 0 and 1."""
+    if isinstance(value, Tensor) and value._keys & STORED:
+        array = np.asarray(value._array.view(np.uint8) != 0)
+        return wrap(array, value.dtype, value.device, value._keys & ~STORED)
+    if isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value):
+        return type(value)(_truths(v) for v in value)
+    return value
+
+
 def execute_stored(op: Operator, args: tuple) -> Any:
     """Compute in the wider dtype, and round the results to what they are kept in."""
-    out = op.family.execute(op, tuple(widened(a) for a in args))
     if not any(t.dtype in COMPUTED_IN for t in op.tensors(args)):
-        return out
+        return op.family.execute(op, tuple(_truths(a) for a in args))
+    out = op.family.execute(op, tuple(widened(a) for a in args))
     try:
         specs: Any = op.family.meta(op, args)
     except NotImplementedError:  # sizes are data: such operators promote nothing

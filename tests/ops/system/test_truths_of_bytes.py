@@ -105,3 +105,9 @@ def test_later_writes_to_the_numbers_are_seen():
     b = base.view(torch.bool)
     base.add_(1)
     assert b.int().tolist() == [0, 1, 1] and b.view(torch.uint8).tolist() == [0, 1, 2]
+
+
+def test_a_single_truth():
+    b = torch.tensor(7, dtype=torch.uint8).view(torch.bool)
+    assert (b + 1).item() == 2 and (b == True).item() and (b & b).int().item() == 1  # noqa: E712
+    assert b.chalf().dtype is torch.complex32 and torch.tensor(np.array(7, np.uint8).view(bool)).int().item() == 1
