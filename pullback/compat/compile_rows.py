@@ -202,6 +202,7 @@ ROWS: dict[str, dict[str, str]] = {
         "make_fx": "pullback.capture.trace.make_fx:make_fx",
         "get_isolated_graphmodule": "pullback.capture.trace.make_fx:get_isolated_graphmodule",
         "DecompositionInterpreter": "pullback.capture.trace.decomposing:DecompositionInterpreter",
+        **{n: f"pullback.capture.trace.proxy_mode:{n}" for n in ("PythonKeyTracer", "ProxyTorchDispatchMode")},
         "get_proxy_mode": "pullback.compat.private_names:get_proxy_mode",
         "maybe_disable_fake_tensor_mode": "pullback.capture.fake.mode:unset_fake_temporarily",
     },

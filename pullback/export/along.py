@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ..capture.fake.mode import FakeTensorMode
-from ..capture.fake.real import RealTensorMode, Refusing, Report
+from ..capture.fake.real import RealTensorMode, Refusing, Report, assumed
 from ..capture.shapes.locations import Location
-from ..capture.shapes.relations import compare, negate
 from .constraints import ExportEnv
 
 
@@ -51,11 +50,7 @@ class AlongEnv(ExportEnv):
         except LookupError:
             return super().of_data(expr, original)
         self.report.data_dependent(expr, value, self.locate())
-        if expr.kind is bool:
-            self.expect_true(expr if value else negate(expr))
-            return bool(value)
-        self.expect_true(compare("==", expr, value))
-        return value
+        return assumed(self, expr, value)
 
     def _record(self, question: Any, size_oblivious: bool = False) -> None:
         before = len(self.guards)

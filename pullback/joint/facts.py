@@ -21,6 +21,7 @@ class Input:
     row: int | None = None  # the new value is that of so many elements in a row, from where the input begins
     bumped: bool = False  # its version goes up
     switched_on: bool = False  # it requires grad when the function is over, and did not before
+    nbytes: int | None = None  # its memory has so many bytes when the function is over
     viewed: bool = False  # it is a view that requires grad, whose history a change of its shape is part of, seen or not
 
 
@@ -86,7 +87,11 @@ class Joint:
         if self.wrapping is not None:
             return {}
         facts = [(self.first_written + k, i, self.tensor_input(i)) for k, i in enumerate(self.written)]
-        return {place: i for place, i, f in facts if not f.visible and f.geometry is None and f.row is None}
+        return {
+            place: i
+            for place, i, f in facts
+            if not f.visible and f.geometry is None and f.row is None and f.nbytes is None
+        }
 
     def tensor_input(self, i: int) -> Input:
         """What is known of an input that is a tensor."""

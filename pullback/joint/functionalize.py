@@ -21,7 +21,7 @@ from ..capture.trace.subclasses import taken_by_wrappers
 from ..core import modes, tree
 from ..core.geometry import contiguous_strides, is_dense, may_overlap
 from ..core.modes import ambient
-from ..core.storage import Storage, storage_of
+from ..core.storage import Storage, span_bytes, storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
 from ..ops.family.formats import dense_strides
 from ..ops.make.conversion import to_copy
@@ -41,7 +41,7 @@ AS_STRIDED_SCATTER = "as_strided_scatter.default"
 class Written:
     """The state of memory that was written: the value of its root, and values of views read since the last write."""
 
-    __slots__ = ("root", "value", "first", "cache", "writes", "row")
+    __slots__ = ("root", "value", "first", "cache", "writes", "row", "nbytes")
 
     def __init__(self, root: Tensor, value: Tensor):
         self.root, self.value = root, value
@@ -49,6 +49,7 @@ class Written:
         self.row: int | None = None  # how many elements it has, where it is seen as one row of them
         self.cache: dict[int, tuple[Tensor, Tensor]] = {}
         self.writes = 0
+        self.nbytes: int | None = None  # what the memory was resized to, where it was
 
 
 class Chain:
@@ -131,6 +132,8 @@ class Functionalization(TorchDispatchMode):
         state = self.state(t)
         if state is None:
             return t
+        if state.nbytes is not None:
+            check_allocated(t, state.nbytes)
         known = state.cache.get(id(t))
         if known is not None:
             return known[1]
@@ -414,6 +417,23 @@ class Functionalization(TorchDispatchMode):
         state.root, state.value, state.cache = target, new, {}
         state.writes += 1
 
+    def resize_storage(self, target: Tensor, nbytes: int) -> None:
+        """The memory under an input is about to have another number of bytes. What it held stays readable while it is large enough;
+        memory that was taken away and given again holds what nobody knows."""
+        if not any(target._memory is a._memory for a in self.fixed):
+            raise NotImplementedError("resize_storage_bytes_() of a tensor that is no input of a compiled function")
+        state = self.begin(target)
+        whole = span_bytes(*geometry(state.root), state.root.dtype.itemsize)
+        if 0 < nbytes < whole:
+            raise NotImplementedError(
+                f"resize_storage_bytes_() to {nbytes} bytes, a part of the {whole} that an input of a compiled function shows"
+            )
+        if state.nbytes == 0 and nbytes:
+            with self.stepped_aside():
+                shape, stride, _ = geometry(state.root)
+                state.value, state.cache = call("new_empty_strided.default", state.value, shape, stride), {}
+        state.nbytes = nbytes
+
     @contextmanager
     def stepped_aside(self):
         """Work on values from outside a call: this mode is not in force for it."""
@@ -439,6 +459,8 @@ class Functionalization(TorchDispatchMode):
     def assign(self, t: Tensor, new: Tensor) -> None:
         """Make `new` the value of a tensor, and through it of the memory."""
         state = self.begin(t)
+        if state.nbytes is not None:
+            check_allocated(t, state.nbytes)
         chain = self.chain(t)
         if chain is None or chain.op.declared.inverse is None or self._overlapping(t):
             self._assign_memory(state, t, new)
@@ -518,6 +540,15 @@ def shares_nothing(out, source: Tensor) -> bool:
 def _extent(shape: tuple, stride: tuple) -> int:
     """How many elements of memory there are from the first that is shown to the last."""
     return 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+
+
+def check_allocated(t: Tensor, nbytes: int) -> None:
+    """Refuse a tensor with elements on memory that was taken away."""
+    if not nbytes and 0 not in t._array.shape:
+        raise RuntimeError(
+            f"The tensor has a non-zero number of elements (shape {list(t._array.shape)}), but its data is not allocated: "
+            "resize_storage_bytes_(0) took its memory away"
+        )
 
 
 def geometry(t: Tensor) -> tuple:

@@ -20,6 +20,7 @@ from ..core.node import Autograd, requires_grad
 from ..core.storage import span_bytes, storage_of
 from ..core.tensor import CUDA, Tensor, set_requires_grad
 from ..graph import GraphModule
+from ..ops.make.storage_sizes import resize_storage
 from ..ops.system.dispatch import dispatch
 from ..ops.system.inplace import check_writable
 from ..ops.system.operator import Operator
@@ -33,10 +34,6 @@ from .history import record, recorder
 from .mutating import sources_of
 from .replay import random_nodes
 from .stacks import note_users_line
-
-OTHER_BASES = (
-    "inputs that share memory, of which one is written and one requires grad, must be views of one base tensor"
-)
 
 
 class Compiled:
@@ -63,7 +60,7 @@ class Compiled:
         self.changed = [
             (i, f, places.get(i))
             for i, f in enumerate(joint.inputs)
-            if f is not None and (f.written or f.bumped or f.geometry is not None)
+            if f is not None and (f.written or f.bumped or f.geometry is not None or f.nbytes is not None)
         ]
         self.replaced = {i: place for i, f, place in self.changed if place is not None and self._is_unread(i, f)}
         self.symbolic = any(
@@ -322,6 +319,8 @@ class Compiled:
         plain: list[tuple] = []  # what `copy_` comes to, for the state of an optimizer, say
         for i, fact, place in changed:
             target = args[i]
+            if fact.nbytes is not None:
+                resize_storage(target, fact.nbytes)
             version = target._counter[0]
             settled = place is not None and _is_settled(fact)
             written = settled and results[place] is target  # native code has written it over the old value
@@ -395,7 +394,7 @@ class Fewer:
 
 def _is_settled(fact: Input) -> bool:
     """Whether writing an input is giving it a new value, and nothing more."""
-    return not fact.visible and fact.geometry is None and fact.row is None
+    return not fact.visible and fact.geometry is None and fact.row is None and fact.nbytes is None
 
 
 def _is_plain_pair(target: Tensor, source: Tensor) -> bool:

@@ -120,7 +120,7 @@ class JointTrace:
             self._refuse_writes()
             leaves, spec = tree.tree_flatten(out)
             self._refuse_inner_leaves(leaves)
-            self.moved = self._moved()
+            self.moved = self._moved(leaves)
             leaves += self.moved.values()
             facts = self._facts(leaves)
             results = self._results(leaves, facts)
@@ -140,7 +140,7 @@ class JointTrace:
         joint.module = finish(self.trace, "GraphModule")
         return joint
 
-    def _moved(self) -> dict[int, Tensor]:
+    def _moved(self, outs: list) -> dict[int, Tensor]:
         """The inputs that `set_()` or `.data` gave other memory, by number, each as a tensor on that memory; they lie where they came again."""
         found: dict[int, Tensor] = {}
         for i, a in enumerate(self.args):
@@ -150,7 +150,8 @@ class JointTrace:
             where, edge, _ = before
             if a._memory is self.functional.moved[id(a)][1]._memory and geometry(a) == where:
                 continue
-            if requires_grad(a) and (edge_of(a) != edge or geometry(a)[0] != where[0]):
+            reshaped = geometry(a)[0] != where[0] and any(isinstance(o, Tensor) and requires_grad(o) for o in outs)
+            if requires_grad(a) and (edge_of(a) != edge or reshaped):
                 raise MovedAndWritten(
                     f"set_() or an assignment to .data gives input {i} other memory, but the input has other mutations that we cannot "
                     "keep in the graph: it requires grad, and is written in autograd's sight or gets another shape"
@@ -224,6 +225,9 @@ class JointTrace:
             for i, (a, leaf, before) in enumerate(zip(self.args, self.leaves, self.before, strict=True))
         ]
         self.written = [i for i, fact in enumerate(self.inputs) if fact is not None and fact.written]
+        for memory in self.functional.memories:  # a backward reads what the function read before it took memory away
+            if (state := memory.__dict__.get("written", {}).get(self.functional)) is not None:
+                state.nbytes = None
         facts = OutputFacts(self, outs)
         self.bases = facts.bases
         return facts.read()
@@ -235,6 +239,9 @@ class JointTrace:
         fact = Input(requires_grad(leaf), a is leaf)
         state = self.functional.state(a)
         fact.written = state is not None and state.writes > 0 or self._parts_written(i)
+        if state is not None and state.nbytes is not None:
+            fact.nbytes = state.nbytes
+            fact.written = fact.written and state.nbytes > 0  # there is nothing left to hold the new value
         fact.bumped = a._counter[0] != version
         switched = requires_grad(a) != (edge is not None) and (edge is not None or a.is_leaf)
         fact.switched_on = switched and edge is None and a is leaf

@@ -19,7 +19,8 @@ from ...ops.make.lifting import lift_fresh
 from ...ops.shape.views import as_strided
 from ...ops.system.dispatch import dispatch
 from ...ops.system.operator import Operator
-from ..shapes.relations import Relation
+from ..shapes import ShapeEnv
+from ..shapes.relations import Relation, compare, negate
 from .conversion import FakeTensorConverter, unobserved
 from .errors import MetadataMismatchError, UnsupportedOperatorException
 from .mode import FakeTensorMode
@@ -35,6 +36,26 @@ class Report(Protocol):
 
     def mismatched(self, op: Operator, reason: str, words: str) -> None:
         """A shape rule says something else than the kernel does."""
+
+
+def assumed(env: ShapeEnv, expr: Any, value: Any) -> Any:
+    """What an example says of an expression, which is promised to be so whenever the program runs."""
+    if expr.kind is bool:
+        env.expect_true(expr if value else negate(expr))
+        return bool(value)
+    env.expect_true(compare("==", expr, value))
+    return value
+
+
+class AnsweringEnv(ShapeEnv):
+    """Symbols of a trace along which the example is computed: it decides what data decides."""
+
+    def without_hint(self, expr: Any, original: Any = None) -> Any:
+        try:
+            value = self.value_of(expr)
+        except LookupError:
+            return super().without_hint(expr, original)
+        return assumed(self, expr, value)
 
 
 class Refusing:

@@ -418,6 +418,11 @@ class GraphTrace(TorchDispatchMode):
     def set_storage(self, target: Tensor, storage, shape: tuple, stride: tuple, offset: int) -> None:
         raise NotImplementedError(NO_STORAGE)
 
+    def resize_storage(self, target: Tensor, nbytes: int) -> None:
+        """The memory under a tensor gets another number of bytes, when the graph runs too."""
+        op = find("inductor::resize_storage_bytes_.default")
+        self.create_node(op, (self.node_of(target), self.argument(nbytes)), {}, "resize_storage_bytes_")
+
     def resize(self, target: Tensor, shape: tuple, stride: tuple) -> None:
         """A tensor gets another shape, when the graph runs too."""
         if self not in marks_of(target) or id(target) in self.lifted:

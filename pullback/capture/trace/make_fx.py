@@ -19,6 +19,7 @@ from ...core.tensor import Tensor
 from ...graph import GraphModule
 from ...graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..fake.mode import FakeTensorMode, fake_mode_of
+from ..front.config import ahead as config
 from .graph_trace import GraphTrace
 from .origins import Origins
 from .program import ProgramTrace
@@ -47,7 +48,8 @@ def make_fx(
 
     @functools.wraps(f)
     def traced(*args) -> GraphModule:
-        result = Tracing(f, args, decomposition_table or {}, tracing_mode, pre_dispatch, _allow_non_fake_inputs)
+        along = config.fake_tensor_propagate_real_tensors or not _error_on_data_dependent_ops
+        result = Tracing(f, args, decomposition_table or {}, tracing_mode, pre_dispatch, _allow_non_fake_inputs, along)
         result.trace.refuses_data = _error_on_data_dependent_ops
         root = getattr(f, "_orig_mod", None) if record_module_stack else None
         with nullcontext() if root is None else Origins(root, not _disable_torch_fn_metadata_mode), untraced():
@@ -85,13 +87,15 @@ def get_isolated_graphmodule(
 class Tracing:
     """One call of a function made by `make_fx`."""
 
-    def __init__(self, f, args: tuple, decompositions: dict, mode: str, pre_dispatch: bool, allow_real: bool):
+    def __init__(
+        self, f, args: tuple, decompositions: dict, mode: str, pre_dispatch: bool, allow_real: bool, along: bool = False
+    ):
         self.f, self.args, self.mode = f, args, mode
         self.flat, self.spec = tree.tree_flatten(args)
         self.sources: list[str] = []
         self.fake_mode = self._fake_mode(allow_real)
-        if pre_dispatch and self.fake_mode is None:  # above autograd, data plays no part
-            self.fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+        if pre_dispatch and self.fake_mode is None:  # above autograd, data plays no part, but where it is to decide
+            self.fake_mode = self._made(along, True, static=True)
         if pre_dispatch:
             self.trace: GraphTrace = ProgramTrace(self.fake_mode, closed=True)
         else:
@@ -103,8 +107,17 @@ class Tracing:
         given = fake_mode_of(self.flat)
         if given is not None:
             return given
-        if self.mode == "fake":
-            return FakeTensorMode(allow_non_fake_inputs=True)
+        return self._made(config.fake_tensor_propagate_real_tensors, allow_real, static=self.mode == "fake")
+
+    @staticmethod
+    def _made(along: bool, allow_real: bool, static: bool) -> FakeTensorMode:
+        """A fake mode, of fakes that carry the real tensors (`along`) or not; of sizes that are symbols, unless `static`."""
+        if along:
+            from ..fake.real import AnsweringEnv, RealTensorMode
+
+            return RealTensorMode(allow_non_fake_inputs=allow_real, shape_env=AnsweringEnv(), static_shapes=static)
+        if static:
+            return FakeTensorMode(allow_non_fake_inputs=allow_real)
         from ..shapes import ShapeEnv
 
         return FakeTensorMode(allow_non_fake_inputs=allow_real, shape_env=ShapeEnv(), static_shapes=False)

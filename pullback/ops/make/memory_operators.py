@@ -34,9 +34,9 @@ class Memory(Family):
 MEMORY = Memory()
 
 
-def declare(text: str, body: Callable) -> Operator:
+def declare(text: str, body: Callable, library: str = "aten") -> Operator:
     """An operator that `body(*args)` does; it has no public function of its own."""
-    op = Operator(text, MEMORY, function=False, method=False, out=False, vjp=NONDIFFERENTIABLE)
+    op = Operator(text, MEMORY, function=False, method=False, out=False, vjp=NONDIFFERENTIABLE, library=library)
 
     def layer(args: tuple):
         told = tell(op, args)

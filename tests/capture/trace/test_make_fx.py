@@ -3,7 +3,9 @@
 import pytest
 
 import pullback as torch
+from pullback.capture.front.config import ahead as config
 from pullback.capture.trace.make_fx import get_isolated_graphmodule, make_fx
+from pullback.capture.trace.proxy_mode import ProxyTorchDispatchMode, PythonKeyTracer
 
 
 def calls(module) -> list[str]:
@@ -266,3 +268,45 @@ def test_what_changes_shapes_and_memory_is_in_the_graph():
     constant = torch.ones(2)
     with pytest.raises(NotImplementedError, match="Can't call metadata mutating ops"):
         make_fx(lambda x: constant.resize_(3) + x)(torch.ones(3))
+
+
+def test_the_example_decides_what_data_decides_where_that_is_asked_for() -> None:
+    def f():
+        x, y = torch.randn([]), torch.randn([])
+        assert torch.allclose(x * y, y * x)
+        return float(x) * y
+
+    for pre_dispatch in (False, True):
+        make_fx(f, pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False)()
+
+    def sizes(a):
+        b = a.clone()
+        x = b.nonzero()
+        b.normal_()
+        return x if x.shape[0] == b.nonzero().shape[0] else b
+
+    with config.patch(fake_tensor_propagate_real_tensors=True):
+        assert make_fx(sizes, tracing_mode="symbolic")(torch.randn(4))(torch.ones(3)).shape == (3, 1)
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        make_fx(sizes, tracing_mode="symbolic")(torch.randn(4))
+
+
+def test_fake_tracing_meets_real_tensors_only_where_that_is_allowed() -> None:
+    weight = torch.nn.Parameter(torch.ones(2, 3))
+    with pytest.raises(AssertionError, match="Please convert all Tensors"):
+        make_fx(lambda: weight.t(), tracing_mode="fake")()
+    assert calls(make_fx(lambda: weight.t(), tracing_mode="fake", _allow_non_fake_inputs=True)()) == ["aten.t.default"]
+
+
+def test_a_mode_records_into_the_graph_of_its_tracer() -> None:
+    tracer = PythonKeyTracer()
+    mode = ProxyTorchDispatchMode(tracer, "real", decomposition_table={torch.ops.aten.sin.default: lambda x: x.cos()})
+    x = torch.ones(2)
+    with mode:
+        y = x.sin()
+        with mode.enable_decompositions({}):
+            y = y.sin()
+    tracer.graph.output(mode.node_of(y))
+    module = torch.fx.GraphModule(tracer.root, tracer.graph)
+    assert calls(module) == ["aten.cos.default", "aten.sin.default"]
+    torch.testing.assert_close(module(), x.cos().sin())
