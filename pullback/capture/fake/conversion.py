@@ -1,7 +1,7 @@
 """Real tensors to fake ones: everything of a tensor but its data.
 
 In: a tensor, the mode that its fake belongs to, and perhaps a shape environment, which makes its sizes symbols. Out:
-the fake. What always holds: one tensor has one fake as long as it lives, and is not kept alive by it; tensors that
+the fake. What always holds: one tensor has one fake as long as anybody holds that, and neither keeps the other alive; tensors that
 share memory have fakes that do (and one version counter); a view has a fake that is a view of its base's fake; leaves
 stay leaves, parameters parameters with their attributes, and conjugate and negative bits stay set.
 """
@@ -73,7 +73,7 @@ class FakeTensorConverter:
             raise NotImplementedError("FakeTensorConverter: copy_data is not implemented: fakes hold no data")
         self.export = export
         # (id of a real tensor,) -> (it, its fake); a tensor's own hash is its id, and it is no key
-        self.fakes: dict[tuple[int], tuple[weakref.ref, Tensor]] = {}
+        self.fakes: dict[tuple[int], tuple[weakref.ref, weakref.ref]] = {}
         self.storages: weakref.WeakKeyDictionary = (
             weakref.WeakKeyDictionary()
         )  # real storage -> (fake one, [(version, fake one)])
@@ -94,15 +94,20 @@ class FakeTensorConverter:
     def known(self, tensor: Tensor) -> Tensor | None:
         """The fake that a tensor has."""
         found = self.fakes.get((id(tensor),))
-        return found[1] if found is not None and found[0]() is tensor else None
+        return found[1]() if found is not None and found[0]() is tensor else None
 
     def remember(self, tensor: Tensor, fake: Tensor) -> None:
         key, table = (id(tensor),), self.fakes
-        table[key] = (weakref.ref(tensor, lambda _: table.pop(key, None)), fake)
+
+        def forget(gone: weakref.ref) -> None:
+            if any(r is gone for r in table.get(key, ())):
+                del table[key]
+
+        table[key] = (weakref.ref(tensor, forget), weakref.ref(fake, forget))
 
     def real_of(self, fake: Tensor) -> Tensor | None:
         """The tensor that a fake was made of, if it is alive."""
-        return next((made_of() for made_of, known in self.fakes.values() if known is fake), None)
+        return next((made_of() for made_of, known in self.fakes.values() if known() is fake), None)
 
     def from_real_tensor(
         self, fake_mode: FakeTensorMode, t: Tensor, make_constant=False, shape_env=None, *, source=None,

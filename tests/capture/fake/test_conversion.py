@@ -191,3 +191,15 @@ def test_what_is_remembered_goes_with_the_tensors(mode):
     assert len(converter.tensor_memo) == 1 and len(converter.meta_converter.storage_memo) == 1
     del y
     assert not converter.tensor_memo and not converter.meta_converter.storage_memo
+
+
+def test_neither_a_tensor_nor_its_mode_keeps_a_fake_alive() -> None:
+    x = torch.rand(4)
+    mode = FakeTensorMode()
+    fake = mode.from_tensor(x)
+    assert mode.from_tensor(x) is fake and len(mode.fake_tensor_converter.tensor_memo) == 1
+    alive = weakref.ref(mode), weakref.ref(fake)
+    del fake
+    assert not mode.fake_tensor_converter.tensor_memo and mode.from_tensor(x).shape == (4,)
+    del mode
+    assert [ref() for ref in alive] == [None, None]
