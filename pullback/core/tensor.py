@@ -37,6 +37,7 @@ FAKE = 1024  # no data, but the device (and so the errors, results and layout) o
 OPAQUE = 2048  # the layout `_mkldnn`: see ops.opaque
 NAMED = 4096  # dimensions have names: see ops.names
 STORED = dtypes.STORED  # 8192: computed in another dtype, or from other bytes, see ops.system.stored
+ZERO = 16384  # all elements are zero, and no call writes it: see ops.make.zero_tensors
 LAYOUTS = SPARSE | NESTED | OPAQUE  # no dense array: `_array` is what the layout holds
 
 
@@ -271,6 +272,9 @@ class Tensor(TensorMethods):
 
     def is_inference(self) -> bool:
         return bool(self._keys & INFERENCE_TENSOR)
+
+    def _is_zerotensor(self) -> bool:
+        return bool(self._keys & ZERO)
 
     def is_shared(self) -> bool:
         memory = (self._array.values if self._keys & NESTED else self)._memory

@@ -16,7 +16,7 @@ from .system.operator import exports
 MODULES = (
     "make.factories", "make.ranges", "make.like", "make.construct", "make.dlpack", "make.conversion", "make.conversion_operators", "make.filling", "make.lifting",
     "make.assertions", "make.python_values",
-    "make.memory", "make.storage_sizes", "elementwise.arithmetic", "elementwise.division", "elementwise.exponential",
+    "make.memory", "make.storage_sizes", "make.zero_tensors", "elementwise.arithmetic", "elementwise.division", "elementwise.exponential",
     "elementwise.power", "elementwise.trigonometric", "elementwise.comparison", "elementwise.selection",
     "elementwise.bitwise", "elementwise.rounding", "elementwise.complex_numbers", "elementwise.activations",
     "elementwise.smooth_activations", "elementwise.activation_functions", "elementwise.random_leak", "network.pointwise_losses",

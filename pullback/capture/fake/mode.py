@@ -25,13 +25,14 @@ from ...core.tensor import (
     PartialProperty,
     Tensor,
     assemble,
+    stride_of,
 )
 from ...core.tree import tree_leaves
 from ...ops.family.factory import Factory
 from ...ops.family.view import alias
 from ...ops.layout.sparse.table import without_data
 from ...ops.layout.sparse.without_data import parts_of
-from ...ops.make.lifting import lift_fresh
+from ...ops.make.lifting import lift_fresh, lift_fresh_copy
 from ...ops.shape.view_geometry import NEEDS_A_COPY
 from ...ops.system import dispatch as dispatching
 from ...ops.system import inplace
@@ -131,6 +132,11 @@ class FakeTensorMode(TorchDispatchMode):
         """Forget every result, and count from nothing."""
         _cache.clear()
 
+    @staticmethod
+    def bypass(reason: str) -> None:
+        """Count a call that goes past the cache."""
+        _cache.bypasses[reason] += 1
+
     def _cache_key(self, state: CacheKeyState, func: Operator, args, kwargs: dict) -> CacheKey:
         """The key of a call of an operator; ValueError where it has none."""
         try:
@@ -195,6 +201,8 @@ class FakeTensorMode(TorchDispatchMode):
         """Arguments that are all fakes of this mode: real tensors are converted where that is allowed."""
         if op is lift_fresh:
             return args
+        if op is lift_fresh_copy and not args[0]._keys & FAKE:  # of a graph's constant
+            return (self.lifted(args[0]),)
         for t in op.tensors(args):
             if t._keys & FAKE:
                 if t.__dict__["fake_mode"] is not self:
@@ -202,6 +210,12 @@ class FakeTensorMode(TorchDispatchMode):
             elif not self.allow_non_fake_inputs:
                 raise real_among_fakes(op, args)
         return tuple(self._fake_of(a) for a in args)
+
+    def lifted(self, t: Tensor) -> Tensor:
+        """A fake of a tensor that is nobody's but the call's, with its number if that is all it holds."""
+        fake = self.make(tuple(t._array.shape), stride_of(t), t.dtype, t.device)
+        self.set_constant(fake, t)
+        return fake
 
     def _fake_of(self, value):
         if isinstance(value, Tensor):

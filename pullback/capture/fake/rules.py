@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 
 from ...core import dtype as dtypes
-from ...core.geometry import broadcast_shapes
-from ...core.tensor import FAKE, Tensor, stride_of
+from ...core.geometry import broadcast_shapes, contiguous_strides
+from ...core.tensor import FAKE, ZERO, Tensor
 from ...ops.index import index_kernels, index_operators
 from ...ops.index import masked_elements as elements
 from ...ops.make.lifting import lift_fresh, local_scalar_dense
+from ...ops.make.zero_tensors import zero_tensor_op
 from ...ops.reduce import histograms, searching
 from ...ops.shape import rearranging
 from ...ops.system.operator import Operator, Spec
 from .errors import DataDependentOutputException
+from .facts import facts_of, result_device
 from .mode import FakeTensorMode, constant_of
 
 
@@ -48,12 +50,21 @@ def _lift(mode: FakeTensorMode, op: Operator, args: tuple) -> Tensor:
     t = args[0]
     if t._keys & FAKE:
         return t
-    result = mode.make(t._array.shape, stride_of(t), t.dtype, t.device)
-    mode.set_constant(result, t)
+    return mode.lifted(t)
+
+
+def _zero_for_ever(mode: FakeTensorMode, op: Operator, args: tuple) -> Tensor:
+    """A tensor that nobody may write: recipes of results say nothing of that."""
+    mode.bypass("dispatch_key_set mismatch")
+    spec = op.family.meta(op, args)
+    result = mode.make(
+        spec.shape, contiguous_strides(spec.shape), spec.dtype, result_device(op, facts_of(op), args, [])
+    )
+    result._keys |= ZERO
     return result
 
 
-OWN_RULES = {local_scalar_dense: _number, lift_fresh: _lift}
+OWN_RULES = {local_scalar_dense: _number, lift_fresh: _lift, zero_tensor_op: _zero_for_ever}
 
 
 # ---- sizes

@@ -37,6 +37,7 @@ from ...core.tensor import (
     NEG,
     SPARSE,
     STORED,
+    ZERO,
     Tensor,
     stride_of,
 )
@@ -56,7 +57,7 @@ def run_inplace(op: Operator, args: tuple, written=None):
     """An in-place operator on canonical arguments: `self` is written and returned; then `written()`, then recording."""
 
     target = args[0]
-    if target._keys & INFERENCE_TENSOR:
+    if target._keys & (INFERENCE_TENSOR | ZERO):
         check_inference_write(target)
     functional = op.inplace_of
     mode = ambient.mode
@@ -91,7 +92,11 @@ def run_inplace(op: Operator, args: tuple, written=None):
 
 
 def check_inference_write(target: Tensor) -> None:
-    """Refuse writes to tensors of inference mode outside of it: nothing counts them."""
+    """Refuse writes to tensors of inference mode outside of it, since nothing counts them, and to those that are zero for ever."""
+    if target._keys & ZERO:
+        raise RuntimeError(
+            "ZeroTensors are immutable. Please use the materialized zero tensor obtained using .clone() if you want a mutable tensor."
+        )
     if target._keys & INFERENCE_TENSOR and not ambient.mode & modes.INFERENCE and not ambient.function_levels:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed."
