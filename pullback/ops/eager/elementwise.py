@@ -487,7 +487,12 @@ def overload_lines(call: Call) -> list[str]:
     lines = []
     for name in overloads:
         v = names[name]
-        others = [f"{o}.__class__ in PLAIN" for o in call.tensors if o != v and o not in map(names.get, overloads)]
+        numbers = set(map(names.get, overloads))  # these may be numbers as well
+        others = [
+            f"({o}.__class__ in PLAIN or {o}.__class__ in NUMBERS)" if o in numbers else f"{o}.__class__ in PLAIN"
+            for o in call.tensors
+            if o != v
+        ]
         plain = f"return function_{name}({call.given}{', **rest' * call.has_out})"
         lines += block(
             f"if {v}.__class__ in NUMBERS:",

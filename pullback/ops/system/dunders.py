@@ -41,6 +41,7 @@ def _binary(dunder: str, name: str) -> None:
         return
 
     op = getattr(function, "operator", None)
+    function, seen = _method(name, function), dunder in _SEEN_THEMSELVES
     whole = op is not None and not getattr(op.declared, "overloads", None)  # numbers are no matter of another operator
     rest = tuple([a.default for a in op.schema.arguments[2:]]) if whole else None
 
@@ -53,6 +54,8 @@ def _binary(dunder: str, name: str) -> None:
             return result
         if other.__class__ is Tensor or _known(other):
             try:
+                if seen and _is_overridden(self, other):
+                    return call_overridden(getattr(Tensor, dunder), (self, other), {})
                 return function(self, other)
             except NoImplementation:  # Python asks the other operand
                 return NotImplemented
@@ -60,10 +63,18 @@ def _binary(dunder: str, name: str) -> None:
             return function(self, _from_array(other))
         return NotImplemented
 
-    setattr(Tensor, dunder, general if op is None else quick_method(dunder, op, general))
+    setattr(Tensor, dunder, general if op is None else quick_method(dunder, op, general, function))
 
 
-def quick_method(dunder: str, op, general):
+def _method(name: str, function):
+    """The method that is an operator of Python's: by it classes that override functions know the call."""
+    return exports["Tensor"].get(_METHODS.get(name, name), function)
+
+
+_METHODS = {"true_divide": "div"}
+
+
+def quick_method(dunder: str, op, general, function):
     """A method with the operator's own plain case in it, so that `x + y` is one call; for the rest, `general`."""
 
     def write(plain: bool) -> tuple[str, dict]:
@@ -72,7 +83,9 @@ def quick_method(dunder: str, op, general):
         quick = plain and len(values) >= 2 and all(a.has_default for a in arguments[2:])
         call = Call(op, False, values, False, frozenset(values[2:]))
         lines = op.family.plain_lines(call) + op.family.choice_lines(call) if quick else []
-        names = {**op.family.plain_names(op), "op": op, "function": op.function, "otherwise": general}
+        names = {**op.family.plain_names(op), "op": op, "otherwise": general}
+        if dunder not in _SEEN_THEMSELVES:
+            names["function"] = function
         names.update({a.name: a.default for a in arguments[2:]})
         second = values[1] if quick else "other"
         tail = f"return otherwise(input, {second})"
@@ -94,7 +107,7 @@ def _reflected(dunder: str, name: str) -> None:
     def method(self, other):
         if not _known(other):
             return NotImplemented
-        if seen and (ambient.mode & modes.FUNCTION or any_overridden((self, other))):
+        if seen and _is_overridden(self, other):
             try:
                 return call_overridden(method, (self, other), {})
             except NoImplementation:
@@ -105,8 +118,23 @@ def _reflected(dunder: str, name: str) -> None:
     setattr(Tensor, dunder, method)
 
 
-# Classes that override functions are offered these by their own names; the others, which commute, as the function.
-_SEEN_THEMSELVES = {f"__r{name}__" for name in ("sub", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")}
+_PLAIN_OPERANDS = frozenset((Tensor, int, float, bool))
+
+
+def _is_overridden(first, second) -> bool:
+    if ambient.mode & modes.FUNCTION:
+        return True
+    if first.__class__ is Tensor and second.__class__ in _PLAIN_OPERANDS:
+        return False
+    return any_overridden((first, second))
+
+
+# Classes that override functions are offered these by their own names; the others as the method that they are.
+_SEEN_THEMSELVES = {
+    *(f"__r{name}__" for name in ("sub", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")),
+    *(f"__{name}__" for name in ("pow", "floordiv", "and", "or", "xor", "lshift", "rshift", "eq")),
+    *(f"__i{name}__" for name in ("pow", "and", "or", "xor", "lshift", "rshift")),
+}
 
 # `other OP self` by an operator whose first operand is the tensor: the way that is quick, and that PyTorch goes.
 _TURNED = {
@@ -114,9 +142,9 @@ _TURNED = {
     "mul": lambda self, other: self.__mul__(other),
     "sub": lambda self, other: exports["torch"]["rsub"](self, other),
     "true_divide": lambda self, other: self.reciprocal() * other,
-    "bitwise_and": lambda self, other: self.__and__(other),
-    "bitwise_or": lambda self, other: self.__or__(other),
-    "bitwise_xor": lambda self, other: self.__xor__(other),
+    "bitwise_and": lambda self, other: exports["Tensor"]["bitwise_and"](self, other),
+    "bitwise_or": lambda self, other: exports["Tensor"]["bitwise_or"](self, other),
+    "bitwise_xor": lambda self, other: exports["Tensor"]["bitwise_xor"](self, other),
 }
 
 
@@ -129,20 +157,32 @@ def _inplace(dunder: str, name: str) -> None:
     if function is None:
         return
 
+    seen = dunder in _SEEN_THEMSELVES
+
     def method(self, other):
-        return function(self, other) if _known(other) else NotImplemented
+        if not _known(other):
+            return NotImplemented
+        if seen and _is_overridden(self, other):
+            return call_overridden(method, (self, other), {})
+        return function(self, other)
 
     method.__name__ = dunder
     setattr(Tensor, dunder, method)
 
 
 def _equality(dunder: str, name: str) -> None:
-    function = exports["torch"].get(name)
+    function = exports["Tensor"].get(name)
     if function is None:
         return
 
+    seen = dunder in _SEEN_THEMSELVES
+
     def method(self, other):
+        if self.__class__ is Tensor and other.__class__ in _PLAIN_OPERANDS and not ambient.mode & modes.FUNCTION:
+            return function(self, other)
         if _known(other):
+            if seen and _is_overridden(self, other):
+                return call_overridden(method, (self, other), {})
             return function(self, other)
         return function(self, _from_array(other)) if isinstance(other, np.ndarray) else NotImplemented
 
@@ -183,7 +223,7 @@ def _reflected_matmul(self, other):
 
 def _matmul(self, other):
     if isinstance(other, Tensor) or hasattr(type(other), "__torch_function__"):
-        return exports["torch"]["matmul"](self, other)
+        return exports["Tensor"]["matmul"](self, other)
     return NotImplemented
 
 

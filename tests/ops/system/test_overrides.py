@@ -204,7 +204,10 @@ class Names(torch.Tensor):
 def test_classes_see_the_public_function_whichever_overload_takes_the_call():
     x = torch.tensor([1.0, 2.0]).as_subclass(Names)
     calls = {
-        lambda: torch.pow(x, 2): torch.pow, lambda: x**2: torch.pow, lambda: x % 2: torch.remainder,
+        lambda: torch.pow(x, 2): torch.pow, lambda: x**2: torch.Tensor.__pow__, lambda: x % 2: torch.Tensor.remainder,
+        lambda: x.pow(2): torch.Tensor.pow, lambda: x.remainder(2): torch.Tensor.remainder, lambda: x + x: torch.Tensor.add,
+        lambda: 2 + x: torch.Tensor.add, lambda: x @ x: torch.Tensor.matmul, lambda: x == 2: torch.Tensor.__eq__,
+        lambda: x != 2: torch.Tensor.ne, lambda: x / x: torch.Tensor.div, lambda: x // 2: torch.Tensor.__floordiv__,
         lambda: x.clone().pow_(2): torch.Tensor.pow_, lambda: 2**x: torch.Tensor.__rpow__, lambda: 2 - x: torch.Tensor.__rsub__,
         lambda: 2 / x: torch.Tensor.__rtruediv__, lambda: 2 // x: torch.Tensor.__rfloordiv__, lambda: 2 % x: torch.Tensor.__rmod__,
     }  # fmt: skip
