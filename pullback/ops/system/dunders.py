@@ -7,6 +7,7 @@ ask the other side or raise its own TypeError.
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 
 import numpy as np
 
@@ -63,7 +64,12 @@ def _binary(dunder: str, name: str) -> None:
             return function(self, _from_array(other))
         return NotImplemented
 
-    setattr(Tensor, dunder, general if op is None else quick_method(dunder, op, general, function))
+    _hang(dunder, general if op is None else quick_method(dunder, op, general, function))
+
+
+def _hang(dunder: str, method) -> None:
+    method.__name__, method.__qualname__ = dunder, f"Tensor.{dunder}"
+    setattr(Tensor, dunder, method)
 
 
 def _method(name: str, function):
@@ -114,8 +120,7 @@ def _reflected(dunder: str, name: str) -> None:
                 return NotImplemented
         return function(other, self) if turned is None else turned(self, other)
 
-    method.__name__ = dunder
-    setattr(Tensor, dunder, method)
+    _hang(dunder, method)
 
 
 _PLAIN_OPERANDS = frozenset((Tensor, int, float, bool))
@@ -152,22 +157,32 @@ def _from_array(array):
     return exports["torch"]["from_numpy"](array)
 
 
+def _offered(dunder: str, method, function):
+    """`function`, to which classes that override functions are asked by the operator's name or by the function's; where none of them
+    has an answer, Python asks the other operand."""
+    seen = dunder in _SEEN_THEMSELVES
+
+    def call(self, other):
+        try:
+            if seen and _is_overridden(self, other):
+                return call_overridden(method, (self, other), {})
+            return function(self, other)
+        except NoImplementation:
+            return NotImplemented
+
+    return call
+
+
 def _inplace(dunder: str, name: str) -> None:
     function = exports["Tensor"].get(name)
     if function is None:
         return
 
-    seen = dunder in _SEEN_THEMSELVES
-
     def method(self, other):
-        if not _known(other):
-            return NotImplemented
-        if seen and _is_overridden(self, other):
-            return call_overridden(method, (self, other), {})
-        return function(self, other)
+        return offered(self, other) if _known(other) else NotImplemented
 
-    method.__name__ = dunder
-    setattr(Tensor, dunder, method)
+    offered = _offered(dunder, method, function)
+    _hang(dunder, method)
 
 
 def _equality(dunder: str, name: str) -> None:
@@ -175,19 +190,15 @@ def _equality(dunder: str, name: str) -> None:
     if function is None:
         return
 
-    seen = dunder in _SEEN_THEMSELVES
-
     def method(self, other):
         if self.__class__ is Tensor and other.__class__ in _PLAIN_OPERANDS and not ambient.mode & modes.FUNCTION:
             return function(self, other)
         if _known(other):
-            if seen and _is_overridden(self, other):
-                return call_overridden(method, (self, other), {})
-            return function(self, other)
+            return offered(self, other)
         return function(self, _from_array(other)) if isinstance(other, np.ndarray) else NotImplemented
 
-    method.__name__ = dunder
-    setattr(Tensor, dunder, method)
+    offered = _offered(dunder, method, function)
+    _hang(dunder, method)
 
 
 _ARITHMETIC = {
@@ -223,7 +234,8 @@ def _reflected_matmul(self, other):
 
 def _matmul(self, other):
     if isinstance(other, Tensor) or hasattr(type(other), "__torch_function__"):
-        return exports["Tensor"]["matmul"](self, other)
+        with suppress(NoImplementation):
+            return exports["Tensor"]["matmul"](self, other)
     return NotImplemented
 
 

@@ -74,7 +74,8 @@ def call_overridden(function, args: tuple, kwargs: dict):
     """Offer a public call to function modes and overriding classes; without takers, make it."""
     overridden = [] if ambient.function_disabled else overridden_args((*args, *kwargs.values()), [])
     types = tuple(type(o) for o in overridden)
-    if ambient.mode & modes.FUNCTION and ambient.function_disabled < 2:
+    asked = ambient.mode & modes.FUNCTION and ambient.function_disabled < 2
+    if asked:
         mode = ambient.function_modes[-1]
         with without_function_mode():
             result = mode.__torch_function__(function, types, args, kwargs)
@@ -84,12 +85,13 @@ def call_overridden(function, args: tuple, kwargs: dict):
         result = o.__torch_function__(function, types, args, kwargs)  # a method of the class, or of the object
         if result is not NotImplemented:
             return result
-    if not overridden:
+    if not overridden and not asked:
         with disable_torch_function(2 if ambient.function_disabled else 0):
             return function(*args, **kwargs)
     name = f"{getattr(function, '__module__', 'torch')}.{getattr(function, '__name__', function)}"
+    declined = f", and the function mode {type(mode).__name__} declined" if asked else ""
     raise NoImplementation(
-        f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(t.__name__ for t in types)}]"
+        f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(t.__name__ for t in types)}]{declined}"
     )
 
 

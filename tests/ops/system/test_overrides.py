@@ -10,7 +10,7 @@ import pytest
 
 import pullback as torch
 from pullback.ops.family.pointwise import Pointwise
-from pullback.ops.system.overrides import DisableTorchFunctionSubclass, call_form
+from pullback.ops.system.overrides import DisableTorchFunctionSubclass, TorchFunctionMode, call_form
 from tests.ops.samples import functional_operators, samples_of
 
 
@@ -315,3 +315,22 @@ def test_calls_below_a_dispatching_class_are_recorded_where_it_says_so(records):
     if records:
         out.held.sum().backward()
         assert leaf.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_mode_that_declines_a_call_is_asked_once():
+    class Declining(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return NotImplemented
+
+    x, seen = torch.ones(2), []
+    with Declining():
+        with pytest.raises(TypeError, match="the function mode Declining declined"):
+            torch.add(x, 1)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            x + 1
+        with pytest.raises(TypeError, match="unsupported operand"):
+            x @ x
+        assert (x == 1) is False and (x != 1) is True
+    assert seen[0] is torch.add and seen.count(torch.Tensor.__eq__) == 1
+    assert (x + 1).tolist() == [2, 2]
