@@ -423,14 +423,14 @@ class Functionalization(TorchDispatchMode):
         if not any(target._memory is a._memory for a in self.fixed):
             raise NotImplementedError("resize_storage_bytes_() of a tensor that is no input of a compiled function")
         state = self.begin(target)
-        whole = span_bytes(*geometry(state.root), state.root.dtype.itemsize)
+        shape, stride, offset = geometry(state.root)
+        whole = span_bytes(shape, stride, offset, state.root.dtype.itemsize)
         if 0 < nbytes < whole:
             raise NotImplementedError(
                 f"resize_storage_bytes_() to {nbytes} bytes, a part of the {whole} that an input of a compiled function shows"
             )
         if state.nbytes == 0 and nbytes:
             with self.stepped_aside():
-                shape, stride, _ = geometry(state.root)
                 state.value, state.cache = call("new_empty_strided.default", state.value, shape, stride), {}
         state.nbytes = nbytes
 

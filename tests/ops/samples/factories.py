@@ -40,6 +40,7 @@ EXEMPT: dict[str, str] = {
         "cuts by the numbers of an argument; tested in tests/ops/layout/nested/test_padding.py",
     ),
     "_pin_memory": "needs a device; tested in tests/cuda",
+    "_efficientzerotensor": "its results are not written; tested in tests/ops/make/test_zero_tensors.py",
     **dict.fromkeys(
         (
             "set_", "set_.source_Tensor", "set_.source_Storage", "set_.source_Storage_storage_offset", "set_.source_Tensor_storage_offset", "resize_", "resize_as_",
