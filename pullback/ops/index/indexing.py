@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.arrays import library
 from ...core.modes import TRANSFORM, ambient
-from ...core.objects import make_tensor, make_view
+from ...core.objects import make_view
 from ...core.tensor import FAKE, META, PLAIN, SPARSE, Tensor, wrap
 from ..eager.functions import bypassing
 from ..eager.views import is_plain_tensor, may_have_history, plain_view
@@ -26,6 +26,7 @@ from ..system.dispatch import dispatch
 from ..system.operator import exports
 from ..system.overrides import call_overridden
 from . import index_kernels as kernels
+from . import quick
 from .example_numbers import is_example_number, taken_apart
 from .index_operators import index as index_op
 from .index_operators import index_put
@@ -283,13 +284,13 @@ def getitem(self, index):
                 start = index if index >= 0 else index + size
                 offset = self._offset + start * (a.strides[0] // a.itemsize) if start else self._offset
         elif kind is tuple:
-            if (out := _basic(self, index)) is not None or (out := _quick_columns(self, index)) is not None:
+            if (out := _basic(self, index)) is not None or (out := quick.columns(self, index)) is not None:
                 return out
-            if (out := _quick_pairs(self, index)) is not None:
+            if (out := quick.pairs(self, index)) is not None or (out := quick.mixed(self, index, _basic)) is not None:
                 return out
         elif index is None:
             return self.unsqueeze(0)
-        elif kind is Tensor and (out := _quick_pick(self, index)) is not None:
+        elif kind is Tensor and (out := quick.pick(self, index)) is not None:
             return out
         if op is not None:
             t = make_view(self, result, offset, op, args, mode)
@@ -328,78 +329,6 @@ def _basic(t: Tensor, index: tuple):
     return dispatch(alias, (t,)) if out is t else out
 
 
-def _quick_pick(t: Tensor, index: Tensor):
-    """A plain tensor by one plain tensor of integers or truth values; None where it takes more than that."""
-    at, array = index._array, t._array
-    if array.ndim > 1 and not array.flags.c_contiguous or at.ndim > 1 and not at.flags.c_contiguous:
-        return None  # the order of dimensions of the result follows from theirs
-    if at.dtype.kind == "b" and not index._keys and at.ndim and array.shape[: at.ndim] == at.shape:
-        out = make_tensor(array[at], t.dtype)
-        return index_op.record(out, t, (index,)) if ambient.mode and t._autograd is not None else out
-    if index._keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not array.ndim:
-        return None
-    try:
-        result = array.take(at, 0)
-    except (IndexError, MemoryError):
-        return None  # the general path finds the words
-    out = make_tensor(result, t.dtype)
-    return index_op.record(out, t, (index,)) if ambient.mode and t._autograd is not None else out
-
-
-def _quick_columns(t: Tensor, index: tuple):
-    """A plain tensor by one plain tensor of integers after whole slices; None where it takes more than that."""
-    picked, array, dim = index[-1] if index else None, t._array, len(index) - 1
-    if picked.__class__ is not Tensor or picked._keys or not dim < array.ndim or not array.flags.c_contiguous:
-        return None
-    for item in index[:-1]:
-        if item.__class__ is not slice or item != _WHOLE:
-            return None
-    at = picked._array
-    if at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not at.flags.c_contiguous:
-        return None
-    try:
-        result = array.take(at, dim)
-    except IndexError:
-        return None  # the general path finds the words
-    out = make_tensor(result, t.dtype)
-    if ambient.mode and t._autograd is not None:
-        return index_op.record(out, t, (*[None] * dim, picked))
-    return out
-
-
-_WHOLE = slice(None)
-
-
-def _quick_pairs(t: Tensor, index: tuple):
-    """A plain tensor by plain tensors of integers for its first dimensions; None where it takes more than that."""
-    places = _places_of(t, index) if t._array.flags.c_contiguous else None
-    if places is None:
-        return None
-    try:
-        result = t._array[places]
-    except IndexError:
-        return None  # the general path finds the words
-    out = make_tensor(result, t.dtype)
-    return index_op.record(out, t, index) if ambient.mode and t._autograd is not None else out
-
-
-def _places_of(t: Tensor, index: tuple) -> tuple | None:
-    """Row-major arrays of integers of one shape for the first dimensions of a tensor."""
-    if not 0 < len(index) <= t._array.ndim:
-        return None
-    places: list = []
-    for item in index:
-        if item.__class__ is not Tensor or item._keys:
-            return None
-        at = item._array
-        if at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not at.flags.c_contiguous:
-            return None
-        if places and at.shape != places[0].shape:
-            return None
-        places.append(at)
-    return tuple(places)
-
-
 # ---- writing
 @raw("Tensor.__delitem__")
 def delitem(self, index) -> None:
@@ -409,7 +338,7 @@ def delitem(self, index) -> None:
 @raw("Tensor.__setitem__")
 def setitem(self, index, value) -> None:
     """`self[index] = value`."""
-    if _quick_set(self, index, value):
+    if quick.put(self, index, value):
         return
     if overridden(self, index, value):
         call_overridden(setitem, (self, index, value), {})
@@ -436,54 +365,6 @@ def setitem(self, index, value) -> None:
         _copy_into(out, given)
     else:
         out.fill_(given)
-
-
-@bypassing("select.int", "slice.Tensor", "fill_.Scalar", "full.default", "index_put_.default")
-def _quick_set(self: Tensor, index, value) -> bool | None:
-    """Plain numbers into plain float tensors that nobody differentiates, by ints and slices, or by one tensor."""
-    if (
-        self.__class__ not in PLAIN
-        or self._keys
-        or self._autograd is not None
-        or ambient.mode > 1
-        or self._view_info is not None
-    ):
-        return False
-    if value.__class__ not in (int, float) or self.dtype.category != 2 or (at := _quick_places(self, index)) is None:
-        return False
-    try:
-        self._array[at] = value
-    except (IndexError, OverflowError):
-        return False
-    self._counter[0] += 1
-    return True
-
-
-def _quick_places(self: Tensor, index):
-    """An index as NumPy takes it with the same meaning; None where that is not certain."""
-    kind, array = index.__class__, self._array
-    if kind is int:
-        return index
-    if kind is slice:
-        return index if index.step is None and array.ndim else None
-    if kind is tuple:
-        fits = len(index) <= array.ndim and all(
-            i.__class__ is int or i.__class__ is slice and i.step is None for i in index
-        )
-        if fits:
-            return index
-        apart = all(i.__class__ is Tensor and (i._memory is None or i._memory is not self._memory) for i in index)
-        return _places_of(self, index) if apart else None
-    if kind not in PLAIN or index._keys or not array.ndim or array.itemsize < 4 or not index._array.ndim:
-        return None
-    at = index._array
-    if at.dtype.kind == "b":
-        return at if array.shape[: at.ndim] == at.shape else None
-    return (
-        at
-        if at.dtype.kind == "i" and at.itemsize >= 4 and (index._memory is None or index._memory is not self._memory)
-        else None
-    )
 
 
 def _value(self: Tensor, value):

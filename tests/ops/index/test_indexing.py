@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -316,3 +318,109 @@ def test_numbers_at_places_by_several_tensors():
     y[i, i] = 0.0
     (y.sum() + w[i, i].sum()).backward()
     assert w.grad.tolist() == [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 2, 1]]
+
+
+# ---- the short ways beside the general one
+ROWS, PICKS, CHOSEN = torch.tensor([2, 0, -1]), torch.tensor([[0, 1], [3, -4]]), torch.tensor([True, False, True])
+MIXED = [
+    (ROWS, slice(None, 2)),
+    (slice(1, None), ROWS),
+    (ROWS, slice(None), slice(1, 4, 2)),
+    (ROWS, slice(None), 1),
+    (0, slice(None), ROWS),
+    (0, ROWS),
+    (ROWS, None),
+    (ROWS, ROWS, None),
+    (ROWS, None, ROWS),
+    (None, ROWS, slice(None, 0)),
+    (slice(None), PICKS),
+    (slice(None), PICKS, 2),
+    (ROWS, slice(None), ROWS),
+    (CHOSEN, slice(1, 3)),
+    (CHOSEN, ROWS[:2]),
+    (slice(None), slice(None), torch.tensor([True, False, True, True, False])),
+    (CHOSEN,),
+    (ROWS[:, None], ROWS),
+    (ROWS[:0], slice(None, 2)),
+    (torch.ones(3, 4, dtype=torch.bool), 1),
+]
+SOURCES = {
+    "rows": lambda x: x,
+    "turned": lambda x: x.permute(2, 1, 0).contiguous().permute(2, 1, 0),
+    "strided": lambda x: x.repeat_interleave(2, 2)[..., ::2],
+    "expanded": lambda x: x[:, :1].expand(SHAPE),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64])
+def test_mixed_indices_are_what_the_general_way_gives(source, dtype):
+    x = SOURCES[source](counting(*SHAPE).to(dtype))
+    for index in MIXED:
+        quick, general = x[index], indexing._getitem_otherwise(x, index)
+        assert torch.equal(quick, general) and quick.stride() == general.stride(), index
+
+
+def test_mixed_indices_are_recorded():
+    for index in MIXED:
+        x = counting(*SHAPE).double().requires_grad_()
+        picked = x[index]
+        general = indexing._getitem_otherwise(x, index)
+        weights = torch.rand(picked.shape, dtype=torch.float64)
+        ours, theirs = (
+            torch.autograd.grad((p * p * weights).sum(), x, create_graph=True)[0] for p in (picked, general)
+        )
+        assert torch.equal(ours, theirs), index
+        assert torch.equal(*(torch.autograd.grad(g.square().sum(), x)[0] for g in (ours, theirs))), index
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8, torch.bool, torch.complex64])
+def test_quick_writes_are_what_the_general_way_writes(dtype, monkeypatch):
+    basic = [0, -1, slice(1, 3), (0, slice(None, 2)), (slice(None), 1), CHOSEN, ROWS, counting(*SHAPE) > 30]
+    for index in [*MIXED, *basic]:
+        shape = counting(*SHAPE)[index].shape
+        values = [2, -1, True, 0.5, -0.0, math.nan, math.inf, 1e39, 2**70, torch.rand(shape).to(dtype)]
+        values += [torch.rand(1, 1, *shape).to(dtype), torch.ones((), dtype=dtype), torch.ones(7, dtype=dtype)]
+        for value in values:
+            written = []
+            for quick in (True, False):
+                x = counting(*SHAPE).to(dtype)
+                version = x._version
+                with monkeypatch.context() as patch:
+                    if not quick:
+                        patch.setattr(indexing.quick, "put", lambda *given: False)
+                    try:
+                        x[index] = value
+                    except (RuntimeError, IndexError, TypeError, OverflowError) as error:
+                        written.append((type(error), str(error), x.tolist()))
+                    else:
+                        assert x._version == version + 1
+                        written.append(str(x.tolist()))
+            assert written[0] == written[1], (index, value)
+
+
+def test_numbers_that_do_not_fit_are_refused():
+    for index in (0, CHOSEN, ROWS):
+        x = torch.zeros(3)
+        with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+            x[index] = 1e300
+        assert not x.any()
+
+
+def test_quick_writes_ask_whether_somebody_records():
+    leaf = torch.zeros(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf[CHOSEN] = 1.0
+    with torch.no_grad():
+        leaf[CHOSEN] = 1.0
+    x = torch.zeros(3)
+    y = leaf * 1
+    x[:2] = y[:2]
+    assert x.requires_grad
+    view = (leaf * 1)[:]
+    view[ROWS] = 5.0
+    view.sum().backward()
+    assert leaf.grad.tolist() == [0.0, 1.0, 0.0]
+    expanded = torch.zeros(1).expand(3)
+    with pytest.raises(RuntimeError):
+        expanded[0:2] = torch.ones(2)
