@@ -30,7 +30,7 @@ EXTENSIONS = {
     "fourier": (LOOPS, "arrays moves fourier"),
     "pools": (f"{LOOPS} {ROUNDED}", "arrays moves fronts layouts pools"),
     "sums": (LOOPS, "arrays moves types lanes elements sums"),
-    "losses": (LOOPS, "arrays moves fronts types lanes elements losses"),
+    "losses": (LOOPS, "arrays moves fronts types lanes elements losses classes"),
     "pairs": (f"{LOOPS} {ROUNDED}", "arrays moves fronts pairs"),
     "counts": (f"{LOOPS} {ROUNDED}", "arrays moves counts"),
     "blocks": (f"{LOOPS} {ROUNDED}", "arrays moves blocks"),

@@ -10,20 +10,31 @@
 
 enum { LANES = 16, MOST_TAKEN = 1 << 17, MOST_FEW = 1 << 10, PIECE = 1 << 15 };
 
+/* Samples of connectionist temporal classification: what stands in them, and how many of it. */
+typedef struct {
+    Array *scores, *labels, *steps, *lengths;
+    Py_ssize_t blank;
+    i64 time, samples, classes, width, count;
+} Sequences;
+
 #define T float
 #define NAME(f) f##_f32
 #define EXP f_exp
 #define LOG logf
+#define LOGS f_log
 #define LOG1P log1pf
 #define POW powf
 #include "native_losses.h"
+#include "native_classes.h"
 #define T double
 #define NAME(f) f##_f64
 #define EXP exp
 #define LOG log
+#define LOGS log
 #define LOG1P log1p
 #define POW pow
 #include "native_losses.h"
+#include "native_classes.h"
 
 /* Float32 or float64, row-major, in no order of channels too, not many. */
 static Array *floats_of(PyObject *tensor) {
@@ -254,39 +265,118 @@ static PyObject *py_label_rows(PyObject *self, PyObject *args) { /* self, target
     return two_of(losses, slopes);
 }
 
+/* ---- connectionist temporal classification */
+/* log_probs, targets, input_lengths, target_lengths from an argument on, the blank at another: 0 where they are refused, or many. */
+static int sequences_of(PyObject *args, Py_ssize_t first, Py_ssize_t blank, Sequences *q) {
+    Array *a = q->scores = floats_of(argument(args, first)), *t = q->labels = array_of(argument(args, first + 1));
+    Array *steps = q->steps = array_of(argument(args, first + 2)), *lengths = q->lengths = array_of(argument(args, first + 3));
+    if (!(a && t && steps && lengths && a->nd == 3 && t->nd == 2 && kind(t) == I64 && kind(steps) == I64 && kind(lengths) == I64)) return 0;
+    q->time = a->shape[0], q->samples = a->shape[1], q->classes = a->shape[2], q->width = t->shape[1], q->count = 2 * q->width + 1;
+    if (steps->nd != 1 || lengths->nd != 1 || steps->shape[0] != q->samples || lengths->shape[0] != q->samples || t->shape[0] != q->samples) return 0;
+    if (!(q->width && integer_of(argument(args, blank), &q->blank) && q->blank >= 0 && q->blank < q->classes && are_classes(t, q->classes, 0))) return 0;
+    for (i64 i = 0; i < q->samples; i++) {
+        const i64 n = ((i64 *)steps->data)[i], l = ((i64 *)lengths->data)[i];
+        if (n <= 0 || n > q->time || l < 0 || l > q->width) return 0;
+    }
+    return q->samples * q->time * q->count <= 32 * MOST_TAKEN;
+}
+
 static PyObject *py_ctc(PyObject *self, PyObject *args) { /* log_probs, targets, input_lengths, target_lengths, blank, zero_infinity */
-    Array *a = floats_of(argument(args, 0)), *t = array_of(argument(args, 1)), *steps = array_of(argument(args, 2)), *lengths = array_of(argument(args, 3));
-    Py_ssize_t blank;
-    NONE_UNLESS(a && t && steps && lengths && a->nd == 3 && t->nd == 2 && kind(t) == I64 && kind(steps) == I64 && kind(lengths) == I64);
-    i64 time = a->shape[0], samples = a->shape[1], classes = a->shape[2], width = t->shape[1];
-    NONE_UNLESS(steps->nd == 1 && lengths->nd == 1 && steps->shape[0] == samples && lengths->shape[0] == samples && t->shape[0] == samples && width > 0);
-    NONE_UNLESS(integer_of(argument(args, 4), &blank) && blank >= 0 && blank < classes && are_classes(t, classes, 0));
-    for (i64 i = 0; i < samples; i++) {
-        i64 n = ((i64 *)steps->data)[i], l = ((i64 *)lengths->data)[i];
-        NONE_UNLESS(n > 0 && n <= time && l >= 0 && l <= width);
+    Sequences q;
+    NONE_UNLESS(sequences_of(args, 0, 4, &q));
+    const int k = kind(q.scores);
+    const Py_ssize_t shape[3] = {(Py_ssize_t)q.samples, (Py_ssize_t)q.time, (Py_ssize_t)q.count};
+    void *room = PyMem_Malloc((size_t)(5 * (q.count + 2)) * sizeof(double));
+    if (!room) return PyErr_NoMemory();
+    Array *losses = new_array(1, shape, k), *alpha = losses ? new_array(3, shape, k) : NULL;
+    if (alpha) {
+        BOTH(q.scores, alignments, &q, P(losses->data), P(alpha->data), room);
     }
-    Py_ssize_t shape[3] = {(Py_ssize_t)samples, (Py_ssize_t)time, (Py_ssize_t)(2 * width + 1)};
-    NONE_UNLESS(shape[0] * shape[1] * shape[2] <= 4 * MOST_TAKEN);
-    Array *losses = new_array(1, shape, kind(a)), *alpha = losses ? new_array(3, shape, kind(a)) : NULL;
-    if (!alpha) {
-        Py_XDECREF(losses);
-        return NULL;
+    PyMem_Free(room);
+    return two_of(losses, alpha);
+}
+
+/* grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity */
+static PyObject *py_ctc_backward(PyObject *self, PyObject *args) {
+    Sequences q;
+    NONE_UNLESS(sequences_of(args, 1, 7, &q));
+    Array *g = array_of(argument(args, 0)), *losses = array_of(argument(args, 5)), *alpha = array_of(argument(args, 6));
+    const int k = kind(q.scores), forgives = argument(args, 8) == Py_True;
+    NONE_UNLESS(g && losses && alpha && kind(g) == k && kind(losses) == k && kind(alpha) == k && alpha->nd == 3 && alpha->shape[2] == q.count);
+    NONE_UNLESS(g->nd == 1 && g->shape[0] == q.samples && losses->nd == 1 && losses->shape[0] == q.samples);
+    NONE_UNLESS(alpha->shape[0] == q.samples && alpha->shape[1] == q.time);
+    void *room = PyMem_Malloc((size_t)(5 * (q.count + 2)) * sizeof(double));
+    if (!room) return PyErr_NoMemory();
+    Array *r = new_array(3, q.scores->shape, k);
+    if (r) {
+        BOTH(q.scores, all_alignment_slopes, &q, P(losses->data), P(alpha->data), P(g->data), forgives, P(r->data), room);
     }
-    for (i64 i = 0; i < samples; i++) {
-        i64 n = ((i64 *)steps->data)[i], l = ((i64 *)lengths->data)[i], step = samples * classes, room = i * time * shape[2];
-        const i64 *labels = (const i64 *)t->data + i * width;
-        if (kind(a) == F32)
-            ((float *)losses->data)[i] =
-                (float)alignment_f32((const float *)a->data + i * classes, step, labels, l, n, time, shape[2], blank, (float *)alpha->data + room);
-        else
-            ((double *)losses->data)[i] =
-                alignment_f64((const double *)a->data + i * classes, step, labels, l, n, time, shape[2], blank, (double *)alpha->data + room);
-    }
-    PyObject *x = tensor_of(losses), *y = x ? tensor_of(alpha) : NULL, *result = y ? PyTuple_Pack(2, x, y) : NULL;
-    if (!x) Py_DECREF(alpha);
-    Py_XDECREF(x);
-    Py_XDECREF(y);
-    return result;
+    PyMem_Free(room);
+    return r ? tensor_of(r) : NULL;
+}
+
+/* ---- negative log likelihood */
+typedef struct {
+    Array *target;
+    const void *weight;
+    i64 samples, classes, n;
+    Py_ssize_t reduction, ignored;
+} Classes;
+
+/* target, weight, reduction, ignore_index from an argument on, beside scores of some dtype: 0 where they are refused. */
+static int classes_of(const Array *scores, PyObject *args, Py_ssize_t first, Classes *c) {
+    Array *t = c->target = array_of(argument(args, first));
+    if (!scores || kind(scores) > F64 || (scores->nd != 2 && scores->nd != 4) || !t || kind(t) != I64 || t->nd != scores->nd - 1) return 0;
+    c->samples = scores->shape[0], c->classes = scores->shape[1], c->n = scores->nd == 4 ? scores->shape[2] * scores->shape[3] : 1;
+    if (t->shape[0] != c->samples || (t->nd == 3 && (t->shape[1] != scores->shape[2] || t->shape[2] != scores->shape[3]))) return 0;
+    if (!row_of(argument(args, first + 1), scores, c->classes, &c->weight)) return 0;
+    if (!integer_of(argument(args, first + 2), &c->reduction) || c->reduction < 0 || c->reduction > 2) return 0;
+    if (!integer_of(argument(args, first + 3), &c->ignored) || count_of(scores) == 0) return 0;
+    const i64 *wanted = (const i64 *)t->data;
+    for (i64 i = 0; i < count_of(t); i++)
+        if (wanted[i] != c->ignored && (wanted[i] < 0 || wanted[i] >= c->classes)) return 0;
+    return !is_deterministic(process);
+}
+
+static Array *single_of(double value, int k) {
+    Array *r = new_array(0, NULL, k);
+    if (!r) return NULL;
+    if (k == F32)
+        *(float *)r->data = (float)value;
+    else
+        *(double *)r->data = value;
+    return r;
+}
+
+static PyObject *py_nll(PyObject *self, PyObject *args) { /* self, target, weight, reduction, ignore_index */
+    Array *a = array_of(argument(args, 0));
+    Classes c;
+    NONE_UNLESS(classes_of(a, args, 1, &c));
+    const int k = kind(a);
+    double sum, total;
+    Array *each = c.reduction ? NULL : new_array(c.target->nd, c.target->shape, k);
+    if (!c.reduction && !each) return NULL;
+    BOTH(a, likelihoods, P(a->data), P(c.target->data), c.samples, c.classes, c.n, c.weight, c.ignored, each ? P(each->data) : NULL, &sum, &total);
+    if (each) return two_of(each, single_of(0, k));
+    return two_of(single_of(c.reduction == 1 ? (total ? sum / total : NAN) : sum, k), single_of(total, k));
+}
+
+/* grad_output, self, target, weight, reduction, ignore_index, total_weight */
+static PyObject *py_nll_backward(PyObject *self, PyObject *args) {
+    Array *g = array_of(argument(args, 0)), *a = array_of(argument(args, 1)), *total = array_of(argument(args, 6));
+    Classes c;
+    NONE_UNLESS(g && total && classes_of(a, args, 2, &c) && kind(g) == kind(a) && kind(total) == kind(a) && total->nd == 0);
+    NONE_UNLESS(c.reduction ? g->nd == 0 : g->nd == c.target->nd && count_of(g) == count_of(c.target));
+    const int k = kind(a);
+    Array *r = new_array(a->nd, a->shape, k);
+    if (!r) return NULL;
+    if (k == F32)
+        likelihood_slopes_f32(P(g->data), !c.reduction, P(c.target->data), c.samples, c.classes, c.n, c.weight, c.ignored, c.reduction == 1,
+                              *(float *)total->data, P(r->data));
+    else
+        likelihood_slopes_f64(P(g->data), !c.reduction, P(c.target->data), c.samples, c.classes, c.n, c.weight, c.ignored, c.reduction == 1,
+                              *(double *)total->data, P(r->data));
+    return tensor_of(r);
 }
 
 /* ---- losses of elements, their mean or their sum: self, target, reduction (1 mean, 2 sum), where the parabola ends */
@@ -451,6 +541,11 @@ static PyMethodDef methods[] = {
     {"_multilabel_margin_rows.default", py_label_rows, METH_O, NULL},
     {"multilabel_margin_loss.default", py_multilabel_margin, METH_O, NULL},
     {"_ctc_loss.Tensor", py_ctc, METH_O, NULL},
+    {"_ctc_loss_backward.Tensor", py_ctc_backward, METH_O, NULL},
+    {"nll_loss_forward.default", py_nll, METH_O, NULL},
+    {"nll_loss2d_forward.default", py_nll, METH_O, NULL},
+    {"nll_loss_backward.default", py_nll_backward, METH_O, NULL},
+    {"nll_loss2d_backward.default", py_nll_backward, METH_O, NULL},
     {"ctc_loss.Tensor", py_ctc_reduced, METH_O, NULL},
     {"binary_cross_entropy.default", py_probabilities, METH_O, NULL},
     {"hinge_embedding_loss.default", py_hinge, METH_O, NULL},

@@ -234,33 +234,6 @@ static void NAME(label_slopes)(const T *x, const i64 *labels, i64 rows, i64 clas
     }
 }
 
-/* Minus the log likelihood of one sample's labels, and the logarithms of all ways to each state at each time. `step` is from one time to
- * the next of its log probabilities. */
-static double NAME(alignment)(const T *x, i64 step, const i64 *labels, i64 length, i64 time, i64 all_time, i64 count, i64 blank, T *alpha) {
-    i64 states = 2 * length + 1;
-    for (i64 k = 0; k < all_time * count; k++) alpha[k] = (T)-INFINITY;
-    for (i64 t = 0; t < time; t++)
-        for (i64 s = 0; s < states; s++) {
-            i64 label = s % 2 ? labels[s / 2] : blank;
-            double emitted = (double)x[t * step + label], reach;
-            const T *before = alpha + (t - 1) * count;
-            if (t == 0)
-                reach = s < 2 ? 0 : -INFINITY;
-            else {
-                double a = (double)before[s], b = s > 0 ? (double)before[s - 1] : -INFINITY;
-                double c = s > 1 && s % 2 && labels[s / 2] != labels[s / 2 - 1] && label != blank ? (double)before[s - 2] : -INFINITY;
-                double top = a > b ? a : b;
-                top = c > top ? c : top;
-                reach = top == -INFINITY ? top : top + log(exp(a - top) + exp(b - top) + exp(c - top));
-            }
-            alpha[t * count + s] = (T)(reach + emitted);
-        }
-    if (time == 0) return length == 0 ? 0 : INFINITY;
-    double a = (double)alpha[(time - 1) * count + 2 * length], b = length ? (double)alpha[(time - 1) * count + 2 * length - 1] : -INFINITY;
-    double top = a > b ? a : b;
-    return top == -INFINITY ? INFINITY : -(top + log(exp(a - top) + exp(b - top)));
-}
-
 /* The gradient of `gated`, side by side as x is. */
 CLONED static void NAME(gated_slopes)(const T *g, const T *x, T *y, i64 outer, i64 half) {
     for (i64 o = 0; o < outer; o++, g += half, x += 2 * half, y += 2 * half)
@@ -290,9 +263,3 @@ static void NAME(cross)(const T *x, const T *z, T *y, i64 outer, i64 inner, cons
         }
 }
 
-#undef T
-#undef NAME
-#undef EXP
-#undef LOG
-#undef LOG1P
-#undef POW

@@ -11,12 +11,14 @@ import math
 import warnings
 
 from ...core import dtype as dtypes
-from ...core.modes import process
+from ...core.modes import ambient, process
 from ...core.tensor import Tensor, wrap_dim_of_scalar
+from ..eager.functions import bypassing
+from ..eager.views import is_plain_tensor
 from ..family.base import composite, operator
 from ..linalg.contraction import linear
 from ..reduce.reductions import HIDDEN, not_implemented
-from ..reduce.softmaxes import log_softmax
+from ..reduce.softmaxes import log_softmax, log_softmax_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
@@ -402,6 +404,38 @@ def _check_smoothing(label_smoothing: float) -> float:
     return label_smoothing
 
 
+@bypassing(
+    "cross_entropy_loss.default", "log_softmax.int", "nll_loss_nd.default", "nll_loss.default", "nll_loss2d.default"
+)
+def _quick_entropy(scores, target, weight, reduction, ignore_index, label_smoothing):
+    """Of plain tensors where a gradient is wanted, what the operators in between come to; None where a call takes more than that."""
+    if ambient.mode != 1 or scores.__class__ is not Tensor or not is_plain_tensor(scores) or scores._autograd is None:
+        return None
+    if target.__class__ is not Tensor or target._keys or ignore_index.__class__ is not int:
+        return None
+    if weight is not None and (not is_plain_tensor(weight) or weight._autograd is not None):
+        return None
+    shape, at = scores._array.shape, target._array
+    if len(shape) not in (2, 4) or at.shape != (shape[0], *shape[2:]) or scores.dtype not in _FLOATS:
+        return None
+    if not label_smoothing:
+        return dispatch(
+            nll_2d_forward if len(shape) == 4 else nll_forward,
+            (dispatch(log_softmax_op, (scores, 1, False)), target, weight, reduction, ignore_index),
+        )[0]
+    if weight is not None or reduction == NONE or not 0 < label_smoothing <= 1 or process.deterministic:
+        return None
+    if len(shape) != 2 or not at.size or not shape[1] or target.dtype is not dtypes.int64 or (at == ignore_index).any():
+        return None
+    scores = dispatch(log_softmax_op, (scores, 1, False))
+    hard = dispatch(nll_forward, (scores, target, None, reduction, ignore_index))[0]
+    share = label_smoothing / shape[1] / (at.size if reduction == MEAN else 1)
+    return hard * (1 - label_smoothing) - scores.sum() * share
+
+
+_FLOATS = (dtypes.float32, dtypes.float64)
+
+
 @front("nn.functional.cross_entropy")
 def cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
@@ -409,6 +443,8 @@ def cross_entropy(
     """The cross entropy of class scores with target classes or probabilities."""
     number = reduction_number(reduction, size_average, reduce)
     args = (input, target, weight, number, ignore_index, label_smoothing)
+    if (out := _quick_entropy(*args)) is not None:
+        return out
     return dispatch(cross_entropy_loss, cross_entropy_loss.convert(args))
 
 

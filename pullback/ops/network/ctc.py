@@ -33,7 +33,7 @@ def _states(xp, targets, lengths, blank: int, count: int):
     labels = xp.full((rows.shape[0], 2 * rows.shape[1] + 1), blank, xp.int64)
     labels[:, 1::2] = rows
     skip = xp.zeros(labels.shape, bool)
-    skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    skip[:, 2:] = labels[:, 2:] != labels[:, :-2]
     exists = xp.arange(labels.shape[1]) < 2 * xp.asarray(lengths, xp.int64).reshape(-1, 1) + 1
     return labels, skip, exists
 
