@@ -6,7 +6,8 @@ memory, many elements, none, arguments that the operator refuses. The operator's
 functions are tested against. `fronts` is the same for public functions that are written by hand: `fronts["torch.zeros"](args, kwargs)` takes the
 arguments as they were given. `view_of(key, op)` is the function for an operator whose result is a view, which is marked as one that this
 operator made; None where there is none. `laid_out(result, operands)` gives a fresh array in the order of memory that its operands ask for, or
-None; `joined_pixels(arrays, dim)` joins images that lie channels-last, or gives None; `through_rows(function, place)` asks a function of the table again with row-major copies of tensors that lie otherwise, and
+None; `spread(a, b)` gives row-major arrays that are repeated inside short rows in full, which the array library joins faster;
+`joined_pixels(arrays, dim)` joins images that lie channels-last, or gives None; `through_rows(function, place)` asks a function of the table again with row-major copies of tensors that lie otherwise, and
 `through_bits(function)` one that only moves elements with the bits of dtypes that it does not know; `written_once(array)` says whether no two of its elements share memory, as far as it
 knows (`_layouts.c`). Without the extensions, or with `PULLBACK_NATIVE=0`, there are none.
 """
@@ -44,6 +45,10 @@ def laid_out(result, operands: list):
 
 def joined_pixels(arrays: list, dim):
     return None
+
+
+def spread(a, b) -> tuple:
+    return a, b
 
 
 def written_once(array) -> bool:
@@ -99,7 +104,7 @@ for _name in (
             view_of = _module.bind
         if _name == "_layouts":
             laid_out, written_once = _module.laid_out, _module.written_once
-            joined_pixels = _module.joined_pixels
+            joined_pixels, spread = _module.joined_pixels, _module.spread
             through_rows, through_bits = _module.through_rows, _module.through_bits
         for _key, _function in vars(_module).items():
             if _key.startswith(_PUBLIC):

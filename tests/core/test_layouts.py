@@ -150,3 +150,43 @@ def test_bits_of_two_dtypes_do_not_meet() -> None:
     ):
         assert function((pair, 0)) is None
     assert torch.stack([half, brain]).dtype is torch.float32 and half.dtype is torch.float16
+
+
+@needs_c
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.data())
+def test_what_is_repeated_inside_short_rows_is_spread(data):
+    shape = data.draw(st.tuples(*[st.integers(0, n) for n in (20, 40, 8)]))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64, np.int16, bool, np.complex128]))
+    pair = [
+        np.random.rand(*[1 if once else n for n, once in zip(shape, data.draw(st.tuples(*[st.booleans()] * 3)))])
+        for _ in range(2)
+    ]
+    pair = [a.astype(dtype) for a in pair]
+    whole = np.broadcast_shapes(*[a.shape for a in pair])
+    for given_array, found in zip(pair, small.spread(*pair)):
+        if found is not given_array:
+            assert found.flags.c_contiguous and np.array_equal(found, np.broadcast_to(given_array, whole))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_short_rows_meet_as_long_ones_do(dtype):
+    x, y = torch.arange(120).reshape(40, 1, 3).to(dtype), torch.arange(30).reshape(1, 10, 3).to(dtype)
+    x[0, 0, 0] = y[0, 0, 0] = 0
+    for function in (torch.add, torch.sub, torch.mul, torch.maximum, torch.eq):
+        found = function(x, y)
+        assert torch.equal(found, torch.stack([function(x[..., i], y[..., i]) for i in range(3)], -1))
+        assert found.is_contiguous()
+    turned = x.transpose(0, 2).contiguous().transpose(0, 2)
+    assert torch.equal(turned - y, x - y) and (turned - y).stride() == (turned - y.clone()).stride()
+    assert torch.equal(x[:0] - y, torch.zeros(0, 10, 3, dtype=dtype))
+    with pytest.raises(RuntimeError, match="must match the size of tensor b"):
+        x - y[:, :, :2]
+
+
+def test_short_rows_are_recorded():
+    x, y = torch.rand(30, 1, 2, dtype=torch.float64).requires_grad_(), torch.rand(1, 20, 2, dtype=torch.float64)
+    (slope,) = torch.autograd.grad(((x * y) ** 2).sum(), x, create_graph=True)
+    assert torch.allclose(slope, 2 * x * (y**2).sum(1, keepdim=True))
+    (again,) = torch.autograd.grad(slope.sum(), x)
+    assert torch.allclose(again, (2 * (y**2).sum(1, keepdim=True)).expand(30, 1, 2))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, dtype
-from ...core.small import written_once
+from ...core.small import spread, written_once
 from ..system.operator import Operator
 from ..system.scalars import check_fits
 from .kernels import half_kernel_of, half_loop_of, half_number_loop_of, has_loop, kernel_of, loop_of
@@ -59,7 +59,7 @@ def names_of(op: Operator) -> dict:
         "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)},
         "WHOLES": frozenset((int,)), "WHOLES_OR_NONE": frozenset((int, type(None))), "TRUTHS": frozenset((bool,)),
         "TRUTHS_OR_NONE": frozenset((bool, type(None))), "STRINGS": frozenset((str,)),
-        "laid_out": laid_out, "written_once": written_once, "is_unheard": is_unheard, "may_have_history": may_have_history, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
+        "laid_out": laid_out, "written_once": written_once, "spread": spread, "is_unheard": is_unheard, "may_have_history": may_have_history, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None,
         "FLOATS": FLOATS, "WHOLE": WHOLE, "HALVES": dtypes.reduced_precision, "F32": dtypes.float32.numpy, "MEET": MEET,
     }  # fmt: skip
@@ -151,7 +151,11 @@ def _is_alike(y: str) -> str:
 
 
 def _binary_lines(call: Call, x: str, y: str) -> list[str]:
-    pair = attempt(f"r = {_ufunc(call)}({x}._array, {y}._array, out=...)", "ValueError", *_finish(call, [x, y]))
+    few = (
+        f"{x}._array.ndim < 3"  # dimensions: where there are more, the last may be short, and operands repeated inside
+    )
+    both = f"{_ufunc(call)}({x}._array, {y}._array, out=...) if {few} else {_ufunc(call)}(*spread({x}._array, {y}._array), out=...)"
+    pair = attempt(f"r = {both}", "ValueError", *_finish(call, [x, y]))
     alike = block(f"if {_is_alike(y)} and {y}._array.size < LARGE:", *pair)
     lines = block(f"if {y}.__class__ in PLAIN:", *alike, *_meeting_lines(call, x, y))
     if _takes_number(call.op, y):
