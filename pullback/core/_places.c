@@ -363,22 +363,27 @@ static PyObject *py_scatter_reduce(PyObject *self, PyObject *args) {
     return scatter(args, how, 0);
 }
 
-static PyObject *py_scatter_value(PyObject *self, PyObject *args) {
+static PyObject *scatter_number(PyObject *args, int in_place) { /* self, dim, index, value */
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
+    PyObject *others[1] = {argument(args, 2)};
     char value[8];
-    NONE_UNLESS(a && index && is_small(a) && element(argument(args, 3), kind(a), value));
+    NONE_UNLESS(a && index && (in_place || is_small(a)) && has_elements(a) && is_small(index) && element(argument(args, 3), kind(a), value));
+    NONE_UNLESS(!in_place || (is_writable(a) && is_apart(argument(args, 0), others, 1)));
     int dim = dim_of(argument(args, 1), a), size = size_of(a);
     NONE_UNLESS(dim >= 0 && covers(a, index, dim));
     i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);
     NONE_UNLESS(at);
-    Array *r = copy_of(a);
+    Array *r = in_place ? a : copy_of(a);
     if (r) {
         positions(a, index, dim, at, at);
         for (i64 k = 0; k < count; k++) copy_element(r->data + at[k] * size, value, size);
     }
     give_room(at);
-    return tensor_of(r);
+    return !r ? NULL : in_place ? written(argument(args, 0)) : tensor_of(r);
 }
+
+static PyObject *py_scatter_value(PyObject *self, PyObject *args) { return scatter_number(args, 0); }
+static PyObject *py_scatter_value_(PyObject *self, PyObject *args) { return scatter_number(args, 1); }
 
 /* one_hot: classes, how many there are (-1: as many as the largest says) */
 static PyObject *py_one_hot(PyObject *self, PyObject *args) {
@@ -688,6 +693,7 @@ static PyMethodDef methods[] = {
     {"scatter.src", py_scatter, METH_O, NULL},
     {"scatter_.src", py_scatter_, METH_O, NULL},
     {"scatter.value", py_scatter_value, METH_O, NULL},
+    {"scatter_.value", py_scatter_value_, METH_O, NULL},
     {"scatter_add.default", py_scatter_add, METH_O, NULL},
     {"scatter_add_.default", py_scatter_add_, METH_O, NULL},
     {"scatter_reduce.two", py_scatter_reduce, METH_O, NULL},

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...core import dtype as dtypes
 from ...core.arrays import library
 from ...core.geometry import elementwise_strides, is_contiguous, surely_contiguous
+from ...core.modes import ambient
+from ...core.objects import make_tensor
 from ...core.tensor import META, TRANSFORMED, Tensor, stride_of
+from ..eager.functions import bypassing
+from ..eager.views import is_plain_tensor
 from ..family.base import composite, operator
 from ..family.batching import batch_first
 from ..family.formats import dense_like_first
@@ -180,6 +186,32 @@ def _put_vmap(op):
 
 
 # ---- index
+def _index_vjp(g, self_shape, indices):
+    """Elements that were picked several times get the sum of what came back."""
+    found = _gathered_back(g, self_shape, indices)
+    return index_put(g.new_zeros(self_shape), indices, g, True) if found is None else found
+
+
+@bypassing("index_put.default", "new_zeros.default")
+def _gathered_back(g, self_shape, indices):
+    """The same of plain tensors that nobody records, for integers in the place of the first dimensions; None where it takes more than that."""
+    if not is_plain_tensor(g) or g._autograd is not None and ambient.mode:
+        return None
+    places: list = []
+    for i in indices:
+        if i.__class__ is not Tensor or i._keys or i._array.dtype.kind != "i" or i._array.shape != indices[0]._array.shape:
+            return None
+        places.append(i._array)
+    if not places[0].ndim or not g._array.size:
+        return None
+    lead, rest = self_shape[: len(places)], self_shape[len(places) :]
+    rows = np.zeros((math.prod(lead), math.prod(rest)), g._array.dtype)
+    at = np.ravel_multi_index(tuple(places), lead, mode="wrap").reshape(-1)  # all are inside, some counted from the end
+    if not kernels.combined_natively("add", rows, at, g._array.reshape(at.size, -1)):
+        return None
+    return make_tensor(rows.reshape(self_shape), g.dtype)
+
+
 def _index(schema: str, **options):
     return operator(
         schema,
@@ -191,7 +223,7 @@ def _index(schema: str, **options):
         cost="cheap",
         indices_anywhere=True,
         jvp=LINEAR,
-        vjp={"self": lambda g, self_shape, indices: index_put(g.new_zeros(self_shape), indices, g, True)},
+        vjp={"self": _index_vjp},
         **options,
     )
 

@@ -36,12 +36,14 @@ def _recorded(*tensors) -> bool:
 
 @bypassing(*_WITHIN_MATMUL)
 def matmul(x, y) -> Tensor | None:
-    """Products with batches and of narrow floats, where nothing is recorded but a bmm."""
+    """Products with batches, with a vector and of narrow floats, where nothing is recorded but a bmm or mv."""
     if not _plain(x, y):
         return _narrow_product(x, y)
     a, b = x._array, y._array
     if a.ndim == 3 and b.ndim == 3:
         return bmm(x, y)
+    if a.ndim == 2 and b.ndim == 1 and _native_mv is not None and (t := _native_mv((x, y))) is not None:
+        return registry["mv.default"].record(t, x, y) if _recorded(x, y) else t
     if _recorded(x, y):
         return None
     if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
@@ -55,7 +57,7 @@ def matmul(x, y) -> Tensor | None:
     return wrap(result if result.flags.c_contiguous else result.copy(), x.dtype)
 
 
-_native_mm, _native_bmm = small.table.get("mm.default"), small.table.get("bmm.default")
+_native_mm, _native_bmm, _native_mv = (small.table.get(f"{name}.default") for name in ("mm", "bmm", "mv"))
 
 
 def _narrow_product(x, y) -> Tensor | None:

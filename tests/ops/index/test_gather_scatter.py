@@ -307,3 +307,24 @@ def test_many_elements_by_an_expanded_index() -> None:
         y, z = f(at), f(at.contiguous())
         assert torch.equal(y, z)
         assert torch.equal(*[torch.autograd.grad(t.square().sum(), x)[0] for t in (y, z)])
+
+
+def test_numbers_are_scattered_in_place():
+    index = torch.tensor([[0, 2], [1, 1]])
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool, torch.float16):
+        for value in (1, True, 0):
+            x = torch.zeros(3, 4).to(dtype)
+            version = x._version
+            assert x.scatter_(1, index, value) is x and x._version == version + 1
+            assert torch.equal(x, torch.zeros(3, 4).to(dtype).scatter(1, index, value))
+            turned = torch.zeros(4, 3).to(dtype).t().scatter_(1, index, value)
+            assert torch.equal(turned, x)
+    x = torch.arange(6).reshape(2, 3)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.scatter_(1, torch.tensor([[3]]), 1)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.zeros(3, dtype=torch.uint8).scatter_(0, torch.tensor([0]), 300)
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    leaf = torch.zeros(3, requires_grad=True)
+    (leaf * 2).scatter_(0, torch.tensor([1]), 5.0).sum().backward()
+    assert leaf.grad.tolist() == [2.0, 0.0, 2.0]
