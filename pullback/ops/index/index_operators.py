@@ -199,7 +199,12 @@ def _gathered_back(g, self_shape, indices):
         return None
     places: list = []
     for i in indices:
-        if i.__class__ is not Tensor or i._keys or i._array.dtype.kind != "i" or i._array.shape != indices[0]._array.shape:
+        if (
+            i.__class__ is not Tensor
+            or i._keys
+            or i._array.dtype.kind != "i"
+            or i._array.shape != indices[0]._array.shape
+        ):
             return None
         places.append(i._array)
     if not places[0].ndim or not g._array.size:
