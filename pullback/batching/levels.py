@@ -68,14 +68,14 @@ def lower(g: Tensor, wraps: list, levels: list, shift: int = 0) -> Tensor:
     w = outer_wrap(g, levels)
     if w is not None:
         with outside(w.level):
-            inner = lower(w.value.movedim(w.dim, 0), wraps, levels, shift + 1)
+            inner = lower(w.value.movedim(w.dim, 0) if w.dim else w.value, wraps, levels, shift + 1)
         return make_batched(inner, 0, w.level)
     if wraps:
         g = batch_everywhere(g, [level for _, level in reversed(wraps)])
     for dim, level in wraps:
         value, at = unwrap(g, level)
         with outside(level):
-            g = value if at is None else value.movedim(at, dim + shift)
+            g = value if at is None or at == dim + shift else value.movedim(at, dim + shift)
     return g
 
 
@@ -85,5 +85,5 @@ def raise_(g: Tensor, wraps: list, levels: list, shift: int = 0) -> Tensor:
     if w is None:
         return rewrap(g, [(dim + shift, level) for dim, level in wraps])
     with graph_level(levels), outside(w.level):
-        inner = w.value.movedim(w.dim, 0)
+        inner = w.value.movedim(w.dim, 0) if w.dim else w.value
     return make_batched(raise_(inner, wraps, levels, shift + 1), 0, w.level)

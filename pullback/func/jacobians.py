@@ -9,9 +9,10 @@ from ..batching.vmap import vmap
 from ..core import modes
 from ..core.layers import above
 from ..core.modes import ambient
-from ..core.tensor import Tensor
+from ..core.tensor import TRANSFORMED, Tensor
 from ..core.tree import tree_flatten, tree_map, tree_unflatten
 from ..ops.shape.joining import stack
+from ..ops.system.operator import exports
 from .arguments import Argnums, check_real, positions, with_arguments
 from .derivatives import jvp, vjp
 
@@ -59,10 +60,15 @@ def _basis(flat: list[Tensor]) -> list[Tensor]:
     """For each tensor, one direction per element of all of them: shape (elements of all, *shape)."""
     total, at, result = sum(x.numel() for x in flat), 0, []
     for x in flat:
-        basis = x.new_zeros((total, x.numel()))
-        basis[at : at + x.numel()].fill_diagonal_(1)
+        n = x.numel()
+        if x._keys & ~TRANSFORMED or ambient.mode & (modes.CAPTURE | modes.DISPATCH):
+            basis = x.new_zeros((total, n))
+            basis[at : at + n].fill_diagonal_(1)
+        else:  # the same for every example of a transform, so none of them is asked
+            whole = exports["torch"]["eye"](total, dtype=x.dtype, device=x.device)
+            basis = whole if n == total else whole[:, at : at + n].contiguous()
         result.append(basis.view((total, *x.shape)))
-        at += x.numel()
+        at += n
     return result
 
 

@@ -439,7 +439,7 @@ def _same_place(a: tuple, b: tuple) -> bool:
 
 
 def _align(t: Tensor, dim: int, rank: int) -> Tensor:
-    t = t.movedim(dim, 0)
+    t = t.movedim(dim, 0) if dim else t
     missing = rank - (t.ndim - 1)
     return t.reshape(t.shape[0], *(1,) * missing, *t.shape[1:]) if missing else t
 

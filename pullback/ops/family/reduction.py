@@ -148,7 +148,7 @@ def batch_reduction(op: Operator, args: tuple, dims: tuple):
     if "dim" not in index or dims[0] is None or any(d is not None for d in dims[1:]):
         return None
     at, moved = index["dim"], list(args)
-    moved[0] = t = args[0].movedim(dims[0], 0)
+    moved[0] = t = args[0].movedim(dims[0], 0) if dims[0] else args[0]
     rank, many = t.ndim - 1, op.schema.arguments[at].is_list
     axes = (
         () if args[at] == () and op.declared.empty == "keep" else wrap_dims(args[at] if args[at] != () else None, rank)

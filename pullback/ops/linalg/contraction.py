@@ -161,6 +161,11 @@ addmm = contraction(
         "mat1": lambda g, mat2, mat1_info, alpha: scaled(mm_left_grad(g, mat2, mat1_info), alpha),
         "mat2": lambda g, mat1, mat2_info, alpha: scaled(mm_right_grad(g, mat1, mat2_info), alpha),
     },
+    jvp={
+        "self": lambda t, out, beta: scaled(t, beta).expand(out.shape),
+        "mat1": lambda t, mat2, alpha: scaled(t.mm(mat2), alpha),
+        "mat2": lambda t, mat1, alpha: scaled(mat1.mm(t), alpha),
+    },
     vmap=_vmap_added(2),
     autocast_cpu="lower",
     autocast_cuda="lower",
@@ -294,6 +299,7 @@ dot = contraction(
     check_out=shapes.dot_out,
     kernel=lambda xp, x, y: xp.dot(x, y),
     vjp={"self": lambda g, tensor: g * conj(tensor), "tensor": lambda g, self: g * conj(self)},
+    jvp={"self": lambda t, tensor: t.dot(tensor), "tensor": lambda t, self: self.dot(t)},
     vmap=_vmap_dot,
     autocast_cuda="widest",
 )

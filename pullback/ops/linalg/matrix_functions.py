@@ -17,6 +17,7 @@ from ...core.tensor import Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
 from ..shape.view_backward import diagonal_backward
+from ..system.operator import LINEAR
 from ..system.scalars import exact_out
 from . import checks
 from . import function_kernels as kernels
@@ -251,6 +252,7 @@ trace = operator(
     kernel=kernels.trace,
     meta=lambda self: spec(self, (), dtypes.int64 if self.dtype.category < 2 else self.dtype),
     vjp=_trace_vjp,
+    jvp=LINEAR,
     vmap=lambda args, dims, size: (args[0].movedim(dims[0], 0).diagonal(0, -2, -1).sum(-1), 0),
     autocast_cpu="float32",
 )

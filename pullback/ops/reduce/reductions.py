@@ -21,7 +21,7 @@ from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
 from ..shape.joining import cat
 from ..system.concrete import may_have_zeros
-from ..system.operator import NONDIFFERENTIABLE, Spec
+from ..system.operator import LINEAR, NONDIFFERENTIABLE, Spec
 from ..system.overloads import overloaded
 from ..system.precision import widened
 from ..system.scalars import exact_out, input_out
@@ -35,7 +35,7 @@ def whole(reduce_rows):
     """The vmap rule of a whole-tensor reduction: `reduce_rows(t, *rest)` reduces dimension 1 of a matrix."""
 
     def rule(args: tuple, dims: tuple, size: int):
-        t = args[0].movedim(dims[0], 0)
+        t = args[0].movedim(dims[0], 0) if dims[0] else args[0]
         return reduce_rows(t.reshape(size, math.prod(t.shape[1:])), *args[1:]), 0  # not -1: there may be no example
 
     return rule
@@ -71,6 +71,7 @@ sum_dim = reduction(
     result=INT_TO_LONG,
     kernel=kernels.add_reduce,
     vjp=lambda g, self_shape, dim, keepdim: restore_dims(g, self_shape, dim, keepdim).expand(self_shape),
+    jvp=LINEAR,
     **HIDDEN,
     autocast_cuda="float32",
 )
@@ -82,6 +83,7 @@ sum_all = reduction(
     result=INT_TO_LONG,
     kernel=kernels.add_reduce,
     vjp=lambda g, self_shape: g.expand(self_shape),
+    jvp=LINEAR,
     vmap=whole(lambda t, dtype: sum_dim(t, (1,), False, dtype=dtype)),
     **HIDDEN,
     autocast_cuda="float32",

@@ -30,7 +30,7 @@ from ..make.lifting import lifted
 from ..system.calls import export_operator, front
 from ..system.dispatch import dispatch
 from ..system.general import general
-from ..system.operator import Operator, Spec
+from ..system.operator import Operator, Spec, registry
 from .shape_lowering import lower_cat, lower_stack
 from .shapes import raw
 from .views import slice_
@@ -245,6 +245,18 @@ def _cat_vmap(args, dims, size):
     return dispatch(cat, (tuple(joined), dim)), 0
 
 
+def _joined_jvp(name: str):
+    """The tangents joined as the tensors are; those that have none count as zeros, integers among them."""
+
+    def rule(args, tangents, out):
+        each = [
+            a.new_zeros(a.shape, dtype=out.dtype) if t is None else t for a, t in zip(args[0], tangents[0], strict=True)
+        ]
+        return dispatch(registry[f"{name}.default"], (tuple(each), args[1]))
+
+    return rule
+
+
 cat = export_operator(
     Operator(
         "cat(Tensor[] tensors, int dim=0) -> Tensor",
@@ -257,6 +269,7 @@ cat = export_operator(
         kernel=_cat_kernel,
         meta=_cat_meta,
         vjp={"tensors": _cat_pieces},
+        jvp=_joined_jvp("cat"),
         vmap=_cat_vmap,
         autocast_cpu="widest",
         autocast_cuda="widest",
@@ -345,6 +358,7 @@ stack = export_operator(
         strides=_stack_strides,
         meta=_stack_meta,
         vjp={"tensors": lambda g, dim: list(g.unbind(dim))},
+        jvp=_joined_jvp("stack"),
         vmap=lambda args, dims, size: (
             dispatch(stack, (tuple(_batch_all(args[0], dims[0], size)), _stacked_dim(args, dims) + 1)), 0,
         ), autocast_cpu="widest", autocast_cuda="widest", cost="cheap",
