@@ -115,6 +115,10 @@ def composed_calls() -> Iterator[Call]:
     yield "linear of a batch", functools.partial(F.linear, x[None].clone(), w, b)
     for shapes in ((3, 3), ((2, 3), 3), (3, (3, 2)), ((2, 3), (3, 2)), ((4, 2, 3), (4, 3, 2)), ((4, 2, 3), (3, 2))):
         yield f"matmul {shapes}", functools.partial(torch.matmul, *[torch.ones(s) for s in shapes])
+    for shape in ((2, 3), (2, 3, 1, 1)):
+        target = torch.zeros((2, *shape[2:]), dtype=torch.int64)
+        scores = torch.ones(shape, requires_grad=True)
+        yield f"cross_entropy {shape}", functools.partial(torch.nn.functional.cross_entropy, scores, target)
     yield "matmul of four dimensions", functools.partial(torch.matmul, torch.ones(2, 2, 2, 3), torch.ones(2, 2, 3, 2))
     yield "sum of one dimension", functools.partial(torch.sum, x, 1)
     yield "softmax", functools.partial(F.softmax, x, -1)
