@@ -19,7 +19,6 @@ KNOWN = {
     "softmax": {
         "codegen/cuda/calls.py", "core/cuda_rows.py", "masked/filling.py", "masked/maskedtensor/rules.py", "ops/eager/rows.py", "ops/layout/nested/reductions.py", "ops/network/multihead.py",
         "ops/reduce/softmaxes.py",
-        "ops/network/class_losses.py",
     },
     "conv2d": {
         "capture/front/layouts.py", "nn/functional.py", "nn/init.py", "ops/window/conv.py", "ops/window/shortcuts.py", "surface/jit/graphs.py",
