@@ -31,6 +31,7 @@ from ..func.stateless import functional_call
 from ..graph import GraphModule
 from ..nn.module import Module
 from ..runtime.build import together
+from .again import Again, differentiable_gradients
 from .bases import OTHER_BASES, Place, base_of
 from .callables import Later, callable_of, giving_written, placeholder_values, takes_symbols, with_writes
 from .config import config
@@ -147,7 +148,8 @@ at least one input/output to the graph is a tensor subclass. This is not support
 def compile_unique(f: Callable, args: list, using: Compilers) -> FlatCall:
     """As `compile_flat`, for arguments that are all different tensors."""
     try:
-        compiled = compile_traced(trace_joint(f, args, using), using)
+        again = Again(f)
+        compiled = compile_traced(trace_joint(f, args, using), using, again)
     except AliasedWrite as clash:
         if any(args[i]._keys & FAKE for i in clash.inputs):  # fakes do not know what they are views of
             raise
@@ -179,8 +181,8 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
 
     def over_base(base, *rest):
         rebuilt = dict(zip(others, rest, strict=True))
-        rebuilt |= {i: base if args[i] is bases[0] else place.of(base) for i, place in views.items()}
-        leaves, spec = tree.tree_flatten(f(*[rebuilt[i] for i in range(len(args))]))
+        rebuilt |= {i: base if i in whole else place.of(base) for i, place in views.items()}
+        leaves, spec = tree.tree_flatten(f(*[rebuilt[i] for i in range(len(rebuilt))]))
         for i, place in views.items():
             if rebuilt[i]._memory is not base._memory:
                 raise NotImplementedError(
@@ -193,6 +195,7 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
         return tree.tree_unflatten([0 if n in returned else leaf for n, leaf in enumerate(leaves)], spec)
 
     bases = change(args)
+    whole = {i for i in shared if args[i] is bases[0]}
     is_one = all(t is bases[0] or t._base is bases[0] for t in (args[i] for i in shared))
     try:
         inner = compile_unique(over_base, bases, using)
@@ -255,7 +258,7 @@ def fresh_fake_mode(dynamic: bool) -> FakeTensorMode:
     return FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=False)
 
 
-def compile_traced(joint: Joint, using: Compilers) -> Compiled:
+def compile_traced(joint: Joint, using: Compilers, again: Again) -> Compiled:
     """Cut the joint graph and compile both halves."""
     number = joint.number = next(AOT_COUNTER)
     if not joint.differentiable:
@@ -285,8 +288,9 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
         backward = compile_backward(backward_module) if at_once else Later(compile_backward, backward_module)
     around = joint.wrapping
     if around is None:
-        differentiable = functools.partial(differentiable_joint, joint.results, using)
+        differentiable = functools.partial(differentiable_joint, joint, using, again)
         compiled = Compiled(joint, forward, backward, differentiable(joint.module))
+        compiled.again = again
         compiled.compile_backward, compiled.differentiable = compile_backward, differentiable
     else:
         compiled = Compiled(joint, around.around_forward(forward), around.around_backward(backward))
@@ -320,12 +324,12 @@ def graph_results(joint: Joint) -> int:
     return joint.results if joint.wrapping is None else joint.wrapping.flat_results
 
 
-def differentiable_joint(results: int, using: Compilers, module: GraphModule) -> Callable:
-    """Gradients as a function of arguments and tangents that can be differentiated: the joint graph, compiled in its turn."""
-
-    def gradients(*args):
-        return module(*args)[results:]
-
+def differentiable_joint(
+    joint: Joint, using: Compilers, again: Again, module: GraphModule, absent: tuple[int, ...] = ()
+) -> Callable:
+    """Gradients as a function of arguments and tangents that can be differentiated, compiled in its turn: of the function called
+    again, or the joint graph (`module`), where that knows all histories."""
+    gradients = differentiable_gradients(again, joint, module, absent)
     specialised = Specialised(functools.partial(compile_flat, gradients, using=using), using.dynamic)
 
     def differentiate(primals: list, tangents: list) -> tuple:

@@ -64,6 +64,9 @@ class Joint:
     )  # inputs that the backward writes: new values follow gradients
     offsets_matter: bool = False  # whether the graph is right only for inputs that begin where these did
     backward_error: Exception | None = None  # what any backward raises
+    cut: bool = (
+        False  # whether the function computes with recording off, of what has a history: its graph does not say so
+    )
     data_sizes: dict = field(default_factory=dict)  # symbols that only data tells, of the sizes of views: their results
     moved: list[int] = field(default_factory=list)  # inputs that are given the memory of the last outputs, one each
     records: bool = False  # whether results have a history though the function is called with recording off

@@ -21,6 +21,7 @@ from ..capture.trace.subclasses import taken_by_wrappers
 from ..core import modes, tree
 from ..core.geometry import contiguous_strides, is_dense, may_overlap
 from ..core.modes import ambient
+from ..core.node import requires_grad
 from ..core.storage import Storage, span_bytes, storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
 from ..ops.family.formats import dense_strides
@@ -91,6 +92,7 @@ class Functionalization(TorchDispatchMode):
         self.offsets_matter = False  # whether a place in an input's memory was named by its absolute offset
         self.guarded: dict = {}  # memory -> the exception to raise at its first write
         self.chains: weakref.WeakSet[Chain] = weakref.WeakSet()
+        self.cut = False  # whether the program computed with recording off of what has a history
 
     def __hash__(self) -> int:
         return id(self)
@@ -203,6 +205,8 @@ class Functionalization(TorchDispatchMode):
         taken = taken_by_wrappers(self, op, args)
         if taken is not NotImplemented:
             return taken
+        if not (self.cut or ambient.mode & modes.GRAD):
+            self.cut = any(map(requires_grad, op.tensors(args)))
         if op.inplace_of is not None:
             return self.write(op, args)
         kind = effect(op)

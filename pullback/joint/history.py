@@ -87,11 +87,11 @@ class CompiledFunctionBackward(Node):
             ambient.mode & modes.TRANSFORM or again
         ) and self.primals:  # a batch of gradients, say: one operator after the other
             primals = [unpack(entry, self) for entry in self.primals]
-            joint_module = (fewer or compiled).anyhow
+            operators = (fewer or compiled).operators(bool(ambient.mode & modes.GRAD))
             if self.drawn is not None and again:
                 raise NotImplementedError(DRAWN_CAPTURE)
             with drawn_again(self.drawn), drawing_once():
-                return self._write_targets(joint_module(*primals, *tangents)[compiled.joint.results :])
+                return self._write_targets(operators(*primals, *tangents))
         if ambient.mode & modes.GRAD:
             with drawn_again(self.drawn):
                 return self._write_targets(self._differentiable(tangents, (fewer or compiled).differentiate))

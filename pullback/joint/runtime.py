@@ -25,6 +25,7 @@ from ..ops.system.dispatch import dispatch
 from ..ops.system.inplace import check_writable
 from ..ops.system.operator import Operator
 from .absent import without_tangents
+from .again import Again, differentiable_gradients
 from .anyhow import laid_anyhow
 from .callables import placeholder_values
 from .config import config
@@ -48,7 +49,8 @@ class Compiled:
             None  # the graph that `backward` was compiled of, for those who inline it
         )
         self.compile_backward: Callable | None = None  # how a backward of fewer gradients is compiled
-        self.differentiable: Callable | None = None  # (joint graph) -> `differentiate` of it
+        self.differentiable: Callable | None = None  # (joint graph, results without gradients) -> `differentiate` of it
+        self.again: Again | None = None  # the function itself, to be called again
         self.fewer: dict[tuple, Fewer | None] = {}  # by the results that got no gradient
         self.written = [(joint.first_written + k, i, joint.tensor_input(i)) for k, i in enumerate(joint.written)]
         places = {i: place for place, i, _ in self.written}
@@ -209,6 +211,10 @@ class Compiled:
 
         return call
 
+    def operators(self, differentiable: bool) -> Callable:
+        """Gradients of arguments and tangents, operator by operator, which may be differentiated or not."""
+        return _operators(self.again if differentiable else None, self.joint, self.anyhow)
+
     @cached_property
     def anyhow(self) -> GraphModule:
         """The joint graph for gradients that lie in memory as they may."""
@@ -225,7 +231,7 @@ class Compiled:
     def _fewer(self, backward: GraphModule, compile: Callable, absent: tuple[int, ...]) -> Fewer | None:
         module = without_tangents(backward, absent)
         joint = None if module is None else without_tangents(self.joint.module, absent)
-        return None if module is None or joint is None else Fewer(compile, self.differentiable, module, joint)
+        return None if module is None or joint is None else Fewer(self, compile, module, joint, absent)
 
     def _refuse_misshaped(self, args: list) -> None:
         """Where an input gets another shape under `no_grad`, its history, and that of its views, must not matter."""
@@ -375,13 +381,18 @@ class FlatCall:
 class Fewer:
     """The backward of a compiled function where some results got no gradient."""
 
-    def __init__(self, compile: Callable, differentiable: Callable | None, module: GraphModule, joint: GraphModule):
-        self.compile, self.differentiable = compile, differentiable
+    def __init__(
+        self, whole: Compiled, compile: Callable, module: GraphModule, joint: GraphModule, absent: tuple[int, ...]
+    ):
+        self.whole, self.compile, self.absent = whole, compile, absent
         self.backward_module, self.joint_module = module, joint
 
     @cached_property
     def backward(self) -> Callable:
         return self.compile(self.backward_module)
+
+    def operators(self, differentiable: bool) -> Callable:
+        return _operators(self.whole.again if differentiable else None, self.whole.joint, self.anyhow, self.absent)
 
     @cached_property
     def anyhow(self) -> GraphModule:
@@ -389,7 +400,14 @@ class Fewer:
 
     @cached_property
     def differentiate(self) -> Callable | None:
-        return None if self.differentiable is None else self.differentiable(self.joint_module)
+        differentiable = self.whole.differentiable
+        return None if differentiable is None else differentiable(self.joint_module, self.absent)
+
+
+def _operators(again: Again | None, joint: Joint, module: GraphModule, absent: tuple[int, ...] = ()) -> Callable:
+    if again is not None:
+        return differentiable_gradients(again, joint, module, absent)
+    return lambda *args: module(*args)[joint.results :]
 
 
 def _is_settled(fact: Input) -> bool:

@@ -131,6 +131,7 @@ class JointTrace:
             )  # fmt: skip
             nodes = [self._node(p) for p in flat(results)]
             before = [self._writes(t) for t in (*self.args, *results)]
+            joint.cut = self.functional.cut
             gradients = self._backward(joint, results) if self.backward else []
             nodes += [None if g is None else self._node(g) for g in flat(gradients)]
             joint.wrapping = self._wrapping(joint, results, gradients)
