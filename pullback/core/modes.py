@@ -34,6 +34,10 @@ BELOW_AUTOGRAD = 1024  # inside a kernel's own calls: nothing is recorded
 DEFAULT_DEVICE = 2048  # a default device other than the CPU: factories look
 CAPTURE = 4096  # calls are being captured into a graph, above autograd
 UNNAMED = 8192  # names of dimensions are left alone
+ASKED = 16384  # recording is asked for in inference mode, which records nothing all the same
+
+
+_RECORDING = GRAD | ASKED | INFERENCE
 
 
 class _Process:
@@ -219,7 +223,7 @@ class other_stack:
 
 def _set_grad_enabled(value: bool) -> None:
     """Set recording at once: what captured graphs call where a program entered or left `no_grad`."""
-    ambient.switch(GRAD, value)
+    ambient.switch(ASKED if ambient.mode & INFERENCE else GRAD, value)
 
 
 SETTINGS = ("deterministic", "deterministic_warn_only", "matmul_precision", "attention_backends")
@@ -243,14 +247,14 @@ def is_grad_enabled() -> bool:
     >>> torch.is_grad_enabled()
     True
     """
-    return bool(ambient.mode & GRAD)
+    return bool(ambient.mode & (ASKED if ambient.mode & INFERENCE else GRAD))
 
 
 class _GradMode:
     """Shared by `no_grad`, `enable_grad` and `set_grad_enabled`: a context manager and a decorator."""
 
     value = True
-    entered: list[int]  # the mode before each block that was entered
+    entered: list  # what was before each block that was entered
 
     def __new__(cls, function=None):
         self = object.__new__(cls)
@@ -258,11 +262,11 @@ class _GradMode:
         return self(function) if function is not None else self
 
     def __enter__(self) -> None:
-        self.entered.append(ambient.mode & GRAD)
-        ambient.switch(GRAD, self.value)
+        self.entered.append(is_grad_enabled())
+        _set_grad_enabled(self.value)
 
     def __exit__(self, *exc) -> None:
-        ambient.switch(GRAD, self.entered.pop())
+        _set_grad_enabled(self.entered.pop())
 
     def clone(self):
         return type(self)()
@@ -308,15 +312,15 @@ class set_grad_enabled(_GradMode):
             )
         self = object.__new__(cls)
         self.value = bool(mode)
-        self.entered = [ambient.mode & GRAD]
-        ambient.switch(GRAD, self.value)
+        self.entered = [is_grad_enabled()]
+        _set_grad_enabled(self.value)
         return self
 
     def __enter__(self) -> None:
-        ambient.switch(GRAD, self.value)
+        _set_grad_enabled(self.value)
 
     def __exit__(self, *exc) -> None:
-        ambient.switch(GRAD, self.entered[-1])
+        _set_grad_enabled(self.entered[-1])
 
     def clone(self):
         return set_grad_enabled.later(self.value)
@@ -330,7 +334,7 @@ class set_grad_enabled(_GradMode):
         return self
 
     def __call__(self, function):
-        ambient.switch(GRAD, self.entered[-1])  # as a decorator it changes nothing until the call
+        _set_grad_enabled(self.entered[-1])  # as a decorator it changes nothing until the call
         return decorate(self.clone, function)
 
     def __repr__(self) -> str:
@@ -359,12 +363,11 @@ class inference_mode(_GradMode):
 
     def __enter__(self) -> None:
         self.entered.append(ambient.mode)
-        ambient.switch(INFERENCE, self.value)
-        ambient.switch(GRAD, not self.value)
+        ambient.change(_RECORDING, INFERENCE if self.value else GRAD)
 
     def __exit__(self, *exc) -> None:
         before = self.entered.pop()
-        ambient.mode = ambient.mode & ~(INFERENCE | GRAD) | before & (INFERENCE | GRAD)
+        ambient.change(_RECORDING, before & _RECORDING)
 
     def clone(self):
         return type(self)(self.value)

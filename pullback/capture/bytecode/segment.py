@@ -238,7 +238,7 @@ class Capture:
                 self.empty = False
                 BREAKS.error = BREAKS.error if place.error is None else place.error
                 self.broke(ended, place.where or machine.where())
-            left = Left(int(ambient.mode) & modes.GRAD, dict(ambient.autocast), modes.settings())
+            left = Left(int(ambient.mode) & (modes.GRAD | modes.ASKED), dict(ambient.autocast), modes.settings())
             ambient.set_autocast(self.autocast)
             modes._set_settings(world.first_settings)
             ambient.restore(self.start)
@@ -473,8 +473,8 @@ class Capture:
                     for wanted in (own & switched, self.start & switched)
                 )
                 out = [*before, around, "try:", f"    {call}", "finally:", f"    {back}"]
-        if left.grad != self.start & modes.GRAD:
-            out.append(f"ambient.switch({modes.GRAD}, {left.grad})")
+        if left.grad != self.start & (modes.GRAD | modes.ASKED):
+            out.append(f"ambient.change({modes.GRAD | modes.ASKED}, {left.grad})")
         if left.autocast != self.autocast:
             out.append(f"ambient.set_autocast({self.world.outside.conditions.constant(left.autocast)})")
         if left.settings != self.world.first_settings or switches_settings:

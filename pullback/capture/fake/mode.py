@@ -248,7 +248,9 @@ class FakeTensorMode(TorchDispatchMode):
             raise ViewMismatch(tensors[0], args[1], reason) from None
         if getattr(out, "_keys", 0) & SPARSE and self.is_tracing:
             raise UnsupportedOperatorException(op)
-        if ambient.mode & modes.INFERENCE and not (op.is_view and not tensors[0]._keys & INFERENCE_TENSOR):
+        if ambient.mode & modes.INFERENCE and not (
+            (op.is_view or op.schema.returns_views) and not tensors[0]._keys & INFERENCE_TENSOR
+        ):
             mark_inference(out, args)
         known = "constant" in tensors[0].__dict__ if tensors else op.family.takes_numbers
         if known and facts.foldable:

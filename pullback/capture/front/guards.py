@@ -16,7 +16,7 @@ from ..trace.subclasses import description
 
 SIMPLE = (int, float, bool, str, bytes, complex, type(None))
 LOCAL = re.compile(r"\bL\['(\w+)'\]")  # the name of a place in a frame's variables
-AMBIENT = modes.GRAD | modes.AUTOCAST | modes.INFERENCE | modes.DEFAULT_DEVICE | modes.SAVED_HOOKS
+AMBIENT = modes.GRAD | modes.ASKED | modes.AUTOCAST | modes.INFERENCE | modes.DEFAULT_DEVICE | modes.SAVED_HOOKS
 
 
 def describe(t: Tensor) -> tuple:

@@ -41,8 +41,8 @@ def execute(op: Operator, args: tuple, keys: int = 0):
         except MemoryError as error:
             raise no_memory(error) from None
     if ambient.mode & modes.INFERENCE and not (
-        op.is_view and not keys & INFERENCE_TENSOR
-    ):  # a view is what its base is
+        (op.is_view or op.schema.returns_views) and not keys & INFERENCE_TENSOR
+    ):  # a view is what its base is, `detach()` too
         mark_inference(out, args)
     return out
 
