@@ -216,3 +216,12 @@ def test_what_is_detached_in_place_is_a_constant_in_every_transform():
 
     with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
         grad(used_before)(x.clone())
+
+
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacrev, lambda f: lambda x: torch.func.vjp(f, x)])
+@pytest.mark.parametrize("write", [lambda v: v.atan2_(v), lambda v: v.add_(1), lambda v: v.view(-1).mul_(3)])
+def test_a_write_to_an_argument_is_refused_before_it_is_done(transform, write) -> None:
+    x = torch.tensor(2.0, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"):
+        transform(lambda v: (write(v), v * 1)[1])(x)
+    assert x.item() == 2 and x._version == 0

@@ -279,6 +279,11 @@ def _of_view(entry, target: Tensor):
 
 def check_writable(target: Tensor) -> None:
     """Refuse in-place writes that autograd cannot follow, before anything is written."""
+    if ambient.reverse_levels and requires_grad(target):
+        base = target if target._view_info is None else target._view_info.base
+        if any(base is t for level in ambient.reverse_levels for t in level.tracked):
+            leaf = "leaf" if base is target else "view of a leaf"
+            raise RuntimeError(f"a {leaf} Variable that requires grad is being used in an in-place operation.")
     if target._view_info is not None:
         above.check_view(target)
         if requires_grad(target) and target._view_info.base.is_leaf:
