@@ -173,15 +173,32 @@ def _strided_tangent(args: tuple, level: int) -> Tensor | None:
     """The tangent of `as_strided`, as the same window on the tangent of the tensor's base, so that writes to one are seen by
     both; None where that lies otherwise than the base, and has to be read."""
     t, size, stride, offset = args
-    base = t if t._view_info is None else t._view_info.base
-    whole = tangent_of(base, level)
-    if whole is None or tuple(whole.stride()) != stride_of(base) or may_overlap(tuple(size), tuple(stride)):
+    found = _whole_tangent(t, level)
+    if found is None:
         return None
-    at = (t._offset if offset is None else offset) - base._offset
+    whole, lies, begins = found
+    if tuple(whole.stride()) != tuple(lies) or may_overlap(tuple(size), tuple(stride)):
+        return None
+    at = (t._offset if offset is None else offset) - begins
     span = at + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    if at < 0 or 0 in size or span >= base.numel():
+    if at < 0 or 0 in size or span >= whole.numel():
         return None
     return whole.as_strided(size, stride, whole.storage_offset() + at)
+
+
+def _whole_tangent(t: Tensor, level: int) -> tuple | None:
+    """(tangent, stride, offset) of what a tensor is a view of and has a tangent: its base, or a dual tensor, itself a view."""
+    base = t if t._view_info is None else t._view_info.base
+    whole = tangent_of(base, level)
+    if whole is not None:
+        return whole, stride_of(base), base._offset
+    info = t._view_info
+    while info is not None:
+        found = getattr(info, "dual", {}).get(level)
+        if found is not None:
+            return found
+        info = info.parent
+    return None
 
 
 def _own_memory(t: Tensor, tangents: list) -> Tensor:
@@ -314,7 +331,7 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet."
         )
-    args, tangents = tuple(_recordable(a) for a in args), [_recordable(t) for t in tangents]
+    args, tangents, out = tuple(_recordable(a) for a in args), [_recordable(t) for t in tangents], _recordable(out)
     results = list(out) if isinstance(out, (tuple, list)) else [out]
     # the graph below may reach the seeds, which are of no concern to anybody
     recorded = ambient.mode & modes.GRAD and any(map(requires_grad, _leaves(args, tangents, results)))
@@ -392,8 +409,16 @@ def dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
         )
     result = dispatching.dispatch(alias_op, (batch_everywhere(primal),))
     value, wraps = strip(result)
-    with_tangent(value, lower(tangent, wraps, ambient.transforms), level)
+    make_carry(value, lower(tangent, wraps, ambient.transforms), level)
     return rewrap(value, wraps)
+
+
+def make_carry(alias: Tensor, tangent: Tensor, level: int) -> None:
+    """Make a tensor the dual of what it is an alias of. What is made of its memory finds the tangent, which its base has not."""
+    with_tangent(alias, tangent, level)
+    info = alias._view_info
+    if info is not None:
+        info.dual = {**getattr(info, "dual", {}), level: (tangent, stride_of(alias), alias._offset)}
 
 
 def parts(t: Tensor, level: int) -> tuple[Tensor, Tensor | None]:

@@ -8,7 +8,7 @@ from ..batching.levels import rewrap, strip
 from ..core import modes
 from ..core.modes import ambient, decorate
 from ..core.tensor import TRANSFORMED, Tensor
-from .forward import DualLevel, dual, primal_of, tangent_of, with_tangent
+from .forward import DualLevel, dual, make_carry, primal_of, tangent_of
 
 _open: list[DualLevel] = []
 _current_level = -1  # the number of open levels, less one: programs look at it
@@ -85,7 +85,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if (tensor._keys | tangent._keys) & TRANSFORMED:
         return batched_dual(tensor, tangent, number)
     dual = tensor.view_as(tensor)
-    with_tangent(dual, tangent, number)
+    make_carry(dual, tangent, number)
     return dual
 
 

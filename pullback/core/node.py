@@ -75,7 +75,8 @@ def as_leaf(tensor):
 class View:
     """That a tensor is a differentiable view: of which base, and by which calls (`parent` is the view it was made from)."""
 
-    __slots__ = ("base", "parent", "op", "args", "version", "creation")
+    __slots__ = ("base", "parent", "op", "args", "version", "creation", "dual")
+    dual: dict  # of a dual tensor: {level: (its tangent, its stride, where it begins)}
 
     def __init__(self, base, parent, op, args, version: int, creation: str | None = None):
         self.base = base

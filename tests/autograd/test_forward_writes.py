@@ -114,3 +114,33 @@ def test_transposing_in_place_transposes_the_tangent() -> None:
 def test_reverse_mode_runs_over_the_tangent_of_a_write(function) -> None:
     slope = torch.func.grad(lambda x: jvp(function, (x,), (ONES,))[1])(X)
     close(slope, jacfwd(jacfwd(function))(X).sum(0))
+
+
+def _tangent(f, x, t, dual):
+    if not dual:
+        return torch.func.jvp(f, (x,), (t,))[1]
+    with torch.autograd.forward_ad.dual_level():
+        return torch.autograd.forward_ad.unpack_dual(f(torch.autograd.forward_ad.make_dual(x, t))).tangent
+
+
+@pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda v: v[..., 0].as_strided((2,), (1,), 1), [2.0, 3.0]),
+        (lambda v: v[1:].as_strided((2,), (2,), 0), [1.0, 3.0]),
+        (lambda v: v.view(2, 2)[0].as_strided((2,), (1,), 2), [3.0, 4.0]),
+        (lambda v: v.view(2, 2).fill_diagonal_(1)[-1:], [[3.0, 0.0]]),
+        (lambda v: (v[0].as_strided((2,), (1,), 2).zero_(), v * 1)[1], [1.0, 2.0, 0.0, 0.0]),
+    ],
+)
+def test_windows_on_the_memory_of_a_dual_tensor_show_its_tangent(f, expected, dual) -> None:
+    assert _tangent(f, torch.arange(4.0), torch.tensor([1.0, 2.0, 3.0, 4.0]), dual).tolist() == expected
+
+
+def test_tangents_of_what_reads_its_own_result_are_found_in_inference_mode() -> None:
+    """The rule of a Cholesky factor reads the factor, which was made in inference mode."""
+    matrix = torch.tensor([[2.0, 0.3], [0.3, 1.5]])
+    expected = _tangent(torch.linalg.cholesky, matrix, torch.ones(2, 2), True)
+    with torch.inference_mode():
+        assert torch.equal(_tangent(torch.linalg.cholesky, matrix, torch.ones(2, 2), True), expected)
