@@ -383,6 +383,8 @@ logits_slope = pointwise(
 
 
 def _logits_rule(g, self, target, weight, pos_weight, reduction):
+    if g.dtype is not self.dtype:  # the loss has the target's dtype: what is shared out is not rounded to it
+        g = g.to(promote_types(g.dtype, self.dtype))
     return logits_slope.function(shared(g, self.numel(), reduction), self, target, weight, pos_weight)
 
 

@@ -163,3 +163,12 @@ def test_compiled_samples_that_do_not_count_have_no_gradient():
     loss = torch.compile(F.cross_entropy)(x, torch.tensor([-100, -100]))
     loss.backward()
     assert loss.isnan() and torch.equal(x.grad, torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize(("reduction", "share"), [("mean", 0.5), ("sum", 1.0)])
+def test_slopes_of_logits_are_not_rounded_to_the_dtype_of_their_target(reduction, share) -> None:
+    x = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=True)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(x, torch.tensor([1.0, 0.0]), reduction=reduction)
+    (g,) = torch.autograd.grad(loss, x)
+    expected = [share * -0.47502081252106, share * 0.549833997312478]  # recorded from PyTorch
+    assert loss.dtype is torch.float32 and all(abs(a - b) < 1e-14 for a, b in zip(g.tolist(), expected, strict=True))
