@@ -144,10 +144,15 @@ def described(
 
 def room(shape: tuple, kind, like: Sequence):
     """An array for a result: channels-last where one of some arrays is, else row-major."""
-    if len(shape) in (4, 5) and any(not a.flags.c_contiguous and is_channels_last(a.shape, a.strides) for a in like):
+    if len(shape) in (4, 5) and any(_may_be_last(a) and is_channels_last(a.shape, a.strides) for a in like):
         size = np.dtype(kind).itemsize
         return np.ndarray(shape, kind, strides=[n * size for n in channels_last_strides(shape)])
     return np.empty(shape, kind)
+
+
+def _may_be_last(a) -> bool:
+    """Whether an array may lie channels-last: one of a single channel, or pixel, can and be row-major all the same."""
+    return not a.flags.c_contiguous or a.strides[1] == a.itemsize
 
 
 def sees_pixels(x: Strided, y: Strided, groups: int) -> bool:

@@ -210,3 +210,12 @@ def test_results_lie_as_tensors_without_data_say(transposed, turned):
         return [t.stride() for t in (y, *back)]
 
     assert run("cpu") == run("meta")
+
+
+@pytest.mark.parametrize(("channels", "size", "groups"), [((2, 4), 3, 2), ((4, 4), 1, 1), ((1, 3), 2, 1)])
+def test_results_lie_channels_last_where_the_filter_alone_does(channels, size, groups) -> None:
+    """A filter of one channel for each group, or of one pixel, is row-major as well."""
+    layer = torch.nn.Conv2d(*channels, size, groups=groups).to(memory_format=torch.channels_last)
+    x = torch.ones(2, channels[0], 6, 5)
+    assert layer(x).is_contiguous(memory_format=torch.channels_last)
+    assert layer(x.contiguous(memory_format=torch.channels_last)).is_contiguous(memory_format=torch.channels_last)
