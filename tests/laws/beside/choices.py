@@ -113,7 +113,7 @@ REFUSED: dict[str, str] = {
     r"is not implemented for transformed tensors": "losses inside functionalize, inside forward mode",
     r"mixed dtype": "batch norms of mixed dtypes",
     r"index_func_|_slope_cpu": "kernels that PyTorch has for integers",
-    r"rsub\(\) takes 2 positional": "rsub takes alpha by name",
+    r"rsub\(\) takes (2|from 0 to 2) positional": "rsub takes alpha by name",
     r"^vmap: (aten::set_|resize_)|accessing `data` under vmap": "changes of memory that would be those of all examples",
     r"tri[lu]: input tensor must have|integer multiplication overflow": "dimensions of each example",
     r"out of bounds for storage of size": "how much memory a result has",
@@ -143,7 +143,9 @@ def relevant(lines: list[str]) -> list[str]:
         for i, line in enumerate(lines):
             found = set(re.findall(NAME, line))
             makes = re.match(rf"(?:with .*:\n\s+|def )?({NAME})(?: = |\()", line)
-            if makes and makes[1] in names or found & names and (not makes or re.search(r"\w_\(|out=", line)):
+            called = [t for t in lines if (d := re.match(rf"def ({NAME})", t)) and d[1] in found]
+            writes = any(re.search(r"\w_\(|out=|\] = |[+*]= ", t) for t in (line, *called))
+            if makes and makes[1] in names or found & names and (not makes or writes):
                 kept.add(i)
                 names |= found
     return [line for i, line in enumerate(lines) if i in kept]

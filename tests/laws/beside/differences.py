@@ -186,7 +186,7 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "PyTorch's tangents of triangular solutions read the other triangle too",
     ),
     (
-        r"select_scatter(.|\n)*batched" + D,
+        r"select_scatter(.|\n)*batched" + D + r"|select_scatter" + D + r".*batched",
         r"float|complex",
         "PyTorch counts the gradient of what all examples write once more for each",
     ),
@@ -221,12 +221,6 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (r"logcumsumexp" + D, r"nan", "sums of nothing, minus infinity, have no gradient"),
     (r"affine_grid_generator_backward", r"int", "grids of integers"),
     (
-        r"linearized\(" + D + r"|[a-z]\w*\([^\n]*linearized\(",
-        r".",
-        "PyTorch's linearized functions keep constants that nothing differentiates, in memory that they give back",
-    ),
-    (r"linearized\(", r": version |requires_grad: ", "how often a function runs that is linearized, and what it keeps"),
-    (
         r"inferred\(.*linearized\(|(inferred|untracked)\((.|\n)*dual\(",
         r"!= (None|array)",
         "tangents pass no_grad and inference_mode",
@@ -245,11 +239,6 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         r"out=v(.|\n)*functional\(",
         r": version ",
         "how often an argument is written that is resized inside functionalize",
-    ),
-    (
-        r"def f\d+\((.|\n)*_\((.|\n)*linearized\(",
-        r"\((b?float|complex|u?int)\d+\): ",
-        "writes to what is linearized, which PyTorch keeps to itself",
     ),
     (r"compiled\(", r": version ", "compiled functions write what they were given once"),
     (r"(silu|SiLU)(.|\n)*pushed\(", r"complex", "PyTorch's tangents of complex silu are conjugated"),
@@ -306,6 +295,16 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "bits of numbers in single precision, and of NaN, which are read as another dtype",
     ),
     (r"as_strided\((.|\n)*batched", r".", "memory as it lies, inside vmap"),
+    (
+        r"'(negative|conjugate)'(.|\n)*as_strided_copy" + D,
+        r"\.grad|float|complex",
+        "PyTorch's gradient of as_strided_copy goes by the strides of what was negated, not of what was read",
+    ),
+    (
+        r"\.data\n(.|\n)*(pushed|columns)\(.*functional\(",
+        r"float|complex",
+        "PyTorch's functionalize lets tangents pass .data",
+    ),
     (r"def f\d+\((.|\n)*\.data\b", r": version ", "how often memory was written inside a transform, through .data"),
     (
         r"\.data\." + D,

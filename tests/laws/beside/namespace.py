@@ -124,6 +124,10 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
 
         return run
 
+    def along(f):
+        """The tangent of a function; of linearized ones too, which PyTorch runs twice, and of which it loses the derivatives."""
+        return lambda v: func.jvp(f, (v,), (weights(v),))[1]
+
     def packed(f):
         """A function whose saved tensors go through hooks."""
 
@@ -152,8 +156,8 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
     return {
         "torch": torch, "F": functional, "given": given, "first": first, "total": total, "blank": blank, "noted": noted,
         "weights": weights, "weighted": weighted, "pulled": pulled(torch.ones_like), "pulled_by": pulled(weights), "dual": dual, "packed": packed,
-        "pushed_along": lambda f: lambda v: func.jvp(f, (v,), (weights(v),))[1],
-        "linearized": lambda f: lambda v: func.linearize(f, v)[1](weights(v)),
+        "pushed_along": along,
+        "linearized": (lambda f: lambda v: func.linearize(f, v)[1](weights(v))) if name == "pullback" else along,
         "chunked": lambda f: lambda v: func.vmap(f, chunk_size=1)(torch.stack([v, v])),
         "batched_out": lambda f: lambda v: func.vmap(f, in_dims=0, out_dims=-1)(torch.stack([v, v])),
         "curved": lambda f: func.hessian(lambda v: weighted(f(v))),
