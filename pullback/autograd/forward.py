@@ -416,6 +416,8 @@ def dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
 def make_carry(alias: Tensor, tangent: Tensor, level: int) -> None:
     """Make a tensor the dual of what it is an alias of. What is made of its memory finds the tangent, which its base has not."""
     with_tangent(alias, tangent, level)
+    with below_level(level):
+        tangent = _laid_out_alike(alias, tangent, level)
     info = alias._view_info
     if info is not None:
         info.dual = {**getattr(info, "dual", {}), level: (tangent, stride_of(alias), alias._offset)}

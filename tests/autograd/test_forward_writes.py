@@ -136,6 +136,8 @@ def _tangent(f, x, t, dual):
 )
 def test_windows_on_the_memory_of_a_dual_tensor_show_its_tangent(f, expected, dual) -> None:
     assert _tangent(f, torch.arange(4.0), torch.tensor([1.0, 2.0, 3.0, 4.0]), dual).tolist() == expected
+    turned = torch.arange(6.0).view(3, 2).t()  # the tangent lies otherwise
+    assert _tangent(lambda v: v.fill_diagonal_(1)[-1:], turned, torch.ones(2, 3), dual).tolist() == [[1.0, 0.0, 1.0]]
 
 
 def test_tangents_of_what_reads_its_own_result_are_found_in_inference_mode() -> None:

@@ -87,7 +87,10 @@ ANSWERED: dict[str, str] = {
     r"expected Tensor as element|missing 1 required positional": "forms of calls that PyTorch's parser does not take",
     r"aten::\w+\(\) Expected a value of type 'Tensor'": "numbers in the place of tensors, in calls of torch.ops",
     r"expects a floating point output tensor": "out= of dtypes that PyTorch refuses",
-    r"setStorage: sizes|invalid size, possible overflow|std_var_all": "PyTorch's own faults",
+    r"setStorage: sizes|invalid size, possible overflow|std_var_all|SmallVector unable to grow|whose output has alias annotations|^list index out of range$": (
+        "PyTorch's own faults"
+    ),
+    r"functionalization encountered a tensor being mutated that has internal overlap": "windows that functionalize takes for overlapping ones",
     r"got output = \[None\]": "tangents that inference_mode lets pass",
     r"as_strided\(\) is non-compositional|inside of a function being transformed": "calls inside functionalize that PyTorch refuses",
     r"nested_tensorlist": "gradients that are clipped where there are none",
@@ -117,6 +120,7 @@ REFUSED: dict[str, str] = {
     r"^vmap: (aten::set_|resize_)|accessing `data` under vmap": "changes of memory that would be those of all examples",
     r"tri[lu]: input tensor must have|integer multiplication overflow": "dimensions of each example",
     r"out of bounds for storage of size": "how much memory a result has",
+    r"invalid storage offset -": "windows that begin before what a compiled function is given",
     r"not differentiable with respect to argument": "gradients that would be lost are refused in transforms too",
 }
 
@@ -165,7 +169,9 @@ def answered(
             return "writes to one of several views of what is linearized"
         if re.search(r"(batched|chunked)\w*\(.*f\d", lines[-1]) and "doesn't match the broadcast shape" in str(ours):
             return "dimensions of each example"
-        if "functional(" in lines[-1] and re.search("functions with out=|leaf Variable that requires grad", str(ours)):
+        if "functional(" in lines[-1] and re.search(
+            "functions with out=|leaf Variable that requires grad|is a view and is being modified", str(ours)
+        ):
             return "writes that autograd refuses, inside functionalize"
         if "is not implemented" in str(ours) and any("compiled(" in t for t in relevant(lines)):
             return "compiled functions with a part that has no derivative"
@@ -179,7 +185,7 @@ def answered(
             return "writes to what is linearized"
         if "must be floating-point or complex" in str(ours) and "linearized(" in lines[-1]:
             return "linearized functions whose results have no tangents"
-        if "nference tensor" in str(ours) and re.search(r"\.(detach\(\)|data)\.", lines[-1]):
+        if "nference tensor" in str(ours) and re.search(r"\.(detach\(\)|data|view\(torch\.\w+\))\W", lines[-1]):
             return "writes to tensors of inference mode, which PyTorch lets pass where they go through detach"
         if re.search(r"batched(_last)?\((.*\()?f", lines[-1]) and re.search(
             r"not implemented for '|Expected object of scalar type", str(ours)
@@ -217,7 +223,7 @@ def answered(
             return "examples that PyTorch's vmap does not batch"
         if "modified by an inplace" in str(theirs) and any(
             re.search(
-                "[Bb]ilinear|gather|combinations|MultiMargin|PReLU|prelu|fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin|conv_tbc",
+                "[Bb]ilinear|gather|combinations|MultiMargin|PReLU|prelu|fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin|conv_tbc|(cumprod|expm1)_\(",
                 line,
             )
             for line in lines
@@ -243,8 +249,10 @@ def answered(
             return "strides of dimensions of one element, which say nothing of memory"
         if "output 0 of LinalgInvEx" in str(theirs):
             return "PyTorch's own faults"
+        if nested and "Inplace update to inference tensor" in str(theirs):
+            return "writes to what a transform is given"
         if "modified by an inplace" in str(theirs) and not any(
-            re.search(r"_\(|\] =|[+*]=|out=", line) for line in lines
+            re.search(r"_\(|\] =|[+*]=|out=", line) for line in relevant(lines)
         ):
             return "PyTorch's own faults"
         if "modified by an inplace" in str(theirs) and any("compiled(" in line for line in lines):

@@ -323,5 +323,16 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "writes to memory that an argument shows in another way, which PyTorch reads as it goes",
     ),
     (r"ReLU\(inplace", r"bfloat16|float16", "whether a rounding is above zero"),
+    (
+        r"(\w+)\.hypot_\(\1\)" + T,
+        r"\(float",
+        "PyTorch's tangents of a length in place, of a number with itself, read what was written",
+    ),
+    (
+        r"\b(var|std)\(" + T,
+        r"dtype: (bfloat16|float16) != float32",
+        "PyTorch's tangents of half precision have another dtype",
+    ),
+    (r"\.resize_\(2\)$", r"\): array\(", "what was in memory that nobody wrote"),
     (r"add(cdiv|cmul)" + D, r"e-0\d", "slopes of what adds up to zero are roundings"),
 )
