@@ -128,7 +128,7 @@ NAME = r"\b[xfmos]\d+\b"
 # Transforms that are of a kind with those that the words above name.
 KINDS = {
     "pushed_along(": "pushed(", "dual(": "pushed(", "linearized(": "pushed(", "curved(": "pushed(slope(", "pulled_by(": "pulled(", "valued(": "slope(",
-    "aside(": "slope(", "chunked(": "batched(", "batched_out(": "batched(", "weighted(": "total(",
+    "aside(": "slope(", "compiled_bent(": "compiled(slope(slope(", "compiled_steep(": "compiled(slope(slope(", "bent(": "slope(slope(", "steep(": "slope(slope(", "chunked(": "batched(", "batched_out(": "batched(", "weighted(": "total(",
 }  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def answered(
             return "examples that PyTorch's vmap does not batch"
         if "modified by an inplace" in str(theirs) and any(
             re.search(
-                "[Bb]ilinear|gather|combinations|MultiMargin|PReLU|prelu|fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin|conv_tbc|(cumprod|expm1)_\(",
+                r"[Bb]ilinear|gather|combinations|MultiMargin|PReLU|prelu|fft|linalg_det|cummin|cummax|vander|log_ndtr|cholesky_solve|multilabel_margin|multi_margin|conv_tbc|(cumprod|expm1)_\(",
                 line,
             )
             for line in lines

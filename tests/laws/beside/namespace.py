@@ -124,6 +124,28 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
 
         return run
 
+    def bent(f):
+        """The second gradient of a function: of its first one, which autograd records."""
+
+        def run(v):
+            (g,) = torch.autograd.grad(weighted(f(v)), v, create_graph=True)
+            return torch.autograd.grad(weighted(g) + 0 * weighted(v), v)[0]
+
+        return own(run)
+
+    def steep(f):
+        """What trains a penalty on gradients: a function, and the square of its slope."""
+
+        def run(v):
+            out = weighted(f(v))
+            (g,) = torch.autograd.grad(out, v, create_graph=True)
+            return torch.autograd.grad(out + (g * g.conj()).real.sum() + 0 * weighted(v), v)[0]
+
+        return own(run)
+
+    def own(run):
+        return lambda v: run((v * 1).detach().requires_grad_())
+
     def along(f):
         """The tangent of a function; of linearized ones too, which PyTorch runs twice, and of which it loses the derivatives."""
         return lambda v: func.jvp(f, (v,), (weights(v),))[1]
@@ -156,7 +178,8 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
     return {
         "torch": torch, "F": functional, "given": given, "first": first, "total": total, "blank": blank, "noted": noted,
         "weights": weights, "weighted": weighted, "pulled": pulled(torch.ones_like), "pulled_by": pulled(weights), "dual": dual, "packed": packed,
-        "pushed_along": along,
+        "pushed_along": along, "bent": bent, "steep": steep,
+        "compiled_bent": lambda f: bent(torch.compile(f) if compiles else f), "compiled_steep": lambda f: steep(torch.compile(f) if compiles else f),
         "linearized": (lambda f: lambda v: func.linearize(f, v)[1](weights(v))) if name == "pullback" else along,
         "chunked": lambda f: lambda v: func.vmap(f, chunk_size=1)(torch.stack([v, v])),
         "batched_out": lambda f: lambda v: func.vmap(f, in_dims=0, out_dims=-1)(torch.stack([v, v])),

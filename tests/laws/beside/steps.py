@@ -98,5 +98,5 @@ CONTEXTS: tuple[str, ...] = (
 NESTED: tuple[str, ...] = (
     "slope", "slope", "pulled", "pushed", "pushed", "batched", "batched", "batched_last", "rows", "columns", "functional", "untracked",
     "inferred", "recomputed", "compiled", "compiled", "pulled_by", "pushed_along", "dual", "packed", "linearized", "chunked", "batched_out",
-    "curved", "valued", "aside",
+    "curved", "valued", "aside", "bent", "steep", "compiled_bent", "compiled_steep",
 )  # fmt: skip

@@ -50,6 +50,9 @@ INNER: tuple[str, ...] = tuple(t for t in ANY + BETWEEN if not any(word in t for
 INNER_WRITES: tuple[str, ...] = tuple(t for t in WRITES if not any(word in t for word in (*_UNLIKE, "requires_grad")))
 
 
+INSIDE = ("torch.no_grad()", "torch.no_grad()", "torch.enable_grad()", "torch.set_grad_enabled(False)")
+
+
 def write(rng: random.Random, x: str, y: str) -> str:
     """A write through one to three views of a tensor."""
     views = "".join(rng.choice(VIEWS) for _ in range(rng.choice((1, 1, 2, 2, 3))))
@@ -61,6 +64,13 @@ def view(rng: random.Random, x: str) -> str:
     return x + "".join(rng.choice(VIEWS) for _ in range(rng.choice((1, 2, 2, 3))))
 
 
+def _guarded(rng: random.Random, line: str) -> str:
+    """A statement of a function, some with what switches recording around it."""
+    if rng.random() > 0.2:
+        return line
+    return f"with {rng.choice(INSIDE)}:\n        {line}"
+
+
 def function(rng: random.Random, name: str, others: list[str]) -> str:
     """A function of a tensor `v` that makes and writes tensors of its own, and may write what it is given."""
     names, lines = ["v"], []
@@ -68,10 +78,13 @@ def function(rng: random.Random, name: str, others: list[str]) -> str:
         x, y = rng.choice(names), rng.choice(names + others[:1])
         kind = rng.random()
         if kind < 0.25 and (x != "v" or rng.random() < 0.3):
-            lines.append(write(rng, x, y) if rng.random() < 0.5 else rng.choice(INNER_WRITES).format(x=x, y=y))
+            text = write(rng, x, y) if rng.random() < 0.5 else rng.choice(INNER_WRITES).format(x=x, y=y)
+            lines.append(_guarded(rng, text))
             continue
         text = view(rng, x) if kind < 0.45 else rng.choice(INNER).format(x=x, y=y)
-        lines.append(f"{made} = {text if kind < 0.45 else f'first({text})'}")
+        lines.append(_guarded(rng, f"{made} = {text if kind < 0.45 else f'first({text})'}"))
         names.append(made)
+        if rng.random() < 0.06:
+            lines.append(f"{made}.requires_grad and {made}.register_hook(lambda g: g * 2)")
     body = "".join(f"    {line}\n" for line in lines)
     return f"def {name}(v):\n{body}    return {names[-1]}"
