@@ -42,6 +42,7 @@ EXTENSIONS = {
     "integers": (f"{LOOPS} {ROUNDED}", "arrays moves layouts"),
     "casts": (f"{LOOPS} {ROUNDED}", "arrays moves fronts layouts widths"),
     "views": ("-O2", "arrays moves"),
+    "straight": ("-O2", "arrays moves"),
     "calls": ("-O2", ""),
     "conditions": ("-O2 -Wno-unused-function", "arrays"),
     "objects": ("-O2", "walks"),

@@ -514,6 +514,18 @@ static PyObject *py_matrix_norm(PyObject *self, PyObject *args) {
     return result;
 }
 
+/* self, ord, dim, keepdim, dtype: without an order, the norm of a vector of all elements */
+static PyObject *py_norm(PyObject *self, PyObject *args) {
+    PyObject *two, *given, *result;
+    NONE_UNLESS(argument(args, 1) == Py_None);
+    if (!(two = PyLong_FromLong(2))) return NULL;
+    given = PyTuple_Pack(5, argument(args, 0), two, argument(args, 2), argument(args, 3), argument(args, 4));
+    result = given ? py_vector_norm(self, given) : NULL;
+    Py_XDECREF(given);
+    Py_DECREF(two);
+    return result;
+}
+
 /* ---- searches */
 typedef struct {
     const char *rows, *values;
@@ -550,6 +562,15 @@ static PyObject *py_searchsorted(PyObject *self, PyObject *args) {
     void *const arguments[] = {&s};
     over_parts(search_rows, rows->nd == 1 ? many : outer, outer * many * 8, arguments, rows, values, places);
     return tensor_of(places);
+}
+
+static PyObject *py_bucketize(PyObject *self, PyObject *args) { /* values, sorted row, out_int32, right */
+    Array *rows = array_of(argument(args, 1));
+    NONE_UNLESS(rows && rows->nd == 1);
+    PyObject *given = PyTuple_Pack(6, argument(args, 1), argument(args, 0), argument(args, 2), argument(args, 3), Py_None, Py_None);
+    PyObject *result = given ? py_searchsorted(self, given) : NULL;
+    Py_XDECREF(given);
+    return result;
 }
 
 /* By the operator that each computes. */
@@ -593,6 +614,8 @@ static PyMethodDef methods[] = {
     {"std_mean.correction", py_std_mean, METH_O, NULL},
     {"logsumexp.default", py_logsumexp, METH_O, NULL},
     {"linalg_vector_norm.default", py_vector_norm, METH_O, NULL},
+    {"linalg_norm.default", py_norm, METH_O, NULL},
+    {"bucketize.Tensor", py_bucketize, METH_O, NULL},
     {"linalg_matrix_norm.str_ord", py_matrix_norm, METH_O, NULL},
     {"searchsorted.Tensor", py_searchsorted, METH_O, NULL},
     {NULL, NULL, 0, NULL},

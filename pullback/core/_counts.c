@@ -330,11 +330,57 @@ static PyObject *py_embedding_bag(PyObject *self, PyObject *args) {
     return pack(4, found);
 }
 
+/* ---- distinct elements of integers that are close together: those that are there are marked, in order */
+enum { SPREAD = 4, MARKS = 4096 }; /* marks for each element, and for few elements */
+
+#define MARK(type, suffix)                                                                      \
+    {                                                                                           \
+        const type *x = (const type *)a->data;                                                  \
+        type low = x[0], high = x[0];                                                           \
+        for (i64 i = 1; i < n; i++) low = x[i] < low ? x[i] : low, high = x[i] > high ? x[i] : high; \
+        const unsigned long long span = (unsigned long long)high - (unsigned long long)low;     \
+        NONE_UNLESS(span < (unsigned long long)(SPREAD * n + MARKS));                           \
+        if (!(marks = PyMem_Calloc((size_t)span + 1, sizeof *marks))) return PyErr_NoMemory();  \
+        for (i64 i = 0; i < n; i++) marks[x[i] - low]++;                                        \
+        for (i64 v = 0; v <= (i64)span; v++) many += marks[v] != 0;                             \
+        if (!(found[0] = new_array(1, &many, kind(a)))) goto done;                              \
+        found[1] = inverse ? new_array(a->nd, a->shape, I64) : new_array(1, &none, I64);        \
+        found[2] = new_array(1, counts ? &many : &none, I64);                                   \
+        if (!found[1] || !found[2]) goto done;                                                  \
+        for (i64 v = 0, place = 0; v <= (i64)span; v++) {                                       \
+            if (!marks[v]) continue;                                                            \
+            ((type *)found[0]->data)[place] = (type)(low + (type)v);                            \
+            if (counts) ((i64 *)found[2]->data)[place] = marks[v];                              \
+            marks[v] = place++;                                                                 \
+        }                                                                                       \
+        for (i64 i = 0; inverse && i < n; i++) ((i64 *)found[1]->data)[i] = marks[x[i] - low];  \
+    }
+
+static PyObject *py_unique(PyObject *self, PyObject *args) { /* self, sorted, return_inverse, return_counts */
+    Array *a = array_of(argument(args, 0)), *found[3] = {NULL, NULL, NULL};
+    const int inverse = argument(args, 2) == Py_True, counts = argument(args, 3) == Py_True;
+    NONE_UNLESS(a && kind(a) >= I64 && kind(a) <= U8 && has_elements(a));
+    const i64 n = count_of(a);
+    i64 *marks;
+    Py_ssize_t many = 0, none = 0;
+    switch (kind(a)) {
+        case I64: MARK(i64, i64) break;
+        case I32: MARK(int, i32) break;
+        case I16: MARK(short, i16) break;
+        case I8: MARK(signed char, i8) break;
+        default: MARK(unsigned char, u8)
+    }
+done:
+    PyMem_Free(marks);
+    return pack(3, found);
+}
+
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_threads", use_threads, METH_VARARGS, "use_threads(address, function)"},
     {"unique_consecutive.default", py_unique_consecutive, METH_O, NULL},
+    {"_unique2.default", py_unique, METH_O, NULL},
     {"quantile.scalar", py_quantile, METH_O, NULL},
     {"nanquantile.scalar", py_nanquantile, METH_O, NULL},
     {"histogram.bin_ct", py_histogram, METH_O, NULL},

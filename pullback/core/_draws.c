@@ -356,6 +356,33 @@ static PyObject *py_bernoulli(PyObject *self, PyObject *args) {
     return drawn_new(bernoulli_each, &d, p->nd, p->shape, kind(p), argument(args, 1) == Py_None ? NULL : argument(args, 1));
 }
 
+/* Ones where a word is below `span`, scaled, times what is dropped from. */
+#define DROPPED(T)                                                             \
+    {                                                                          \
+        const T factor = (T)1 / (T)d->a, *x = d->p;                            \
+        T *y = d->y;                                                           \
+        for (i64 i = 0; i < d->n; i++) y[i] = x[i] * (y[i] * factor);          \
+    }
+
+static void dropped(Draw *d) {
+    bernoulli(d);
+    if (d->kind == F64)
+        DROPPED(f64)
+    else
+        DROPPED(f32)
+}
+
+static PyObject *py_dropout(PyObject *self, PyObject *args) { /* input, p, train */
+    Array *a = array_of(argument(args, 0));
+    Draw d = {0};
+    NONE_UNLESS(a && is_real(kind(a)) && is_small(a) && has_own_strides(a) && argument(args, 2) == Py_True);
+    NONE_UNLESS(real_of(argument(args, 1), &d.a) && d.a > 0 && d.a < 1);
+    d.a = 1.0 - d.a;
+    d.span = (u64)ceil(ldexp(d.a, 53));
+    d.p = a->data;
+    return drawn_new(dropped, &d, a->nd, a->shape, kind(a), NULL);
+}
+
 static int whole_of(PyObject *value, i64 *into) {
     if (!PyLong_CheckExact(value)) return 0;
     *into = PyLong_AsLongLong(value);
@@ -463,6 +490,7 @@ static PyMethodDef methods[] = {
     {"exponential_.default", py_exponential_, METH_O, NULL},
     {"bernoulli_.float", py_bernoulli_, METH_O, NULL},
     {"bernoulli.default", py_bernoulli, METH_O, NULL},
+    {"dropout.default", py_dropout, METH_O, NULL},
     {"random_.from", py_random_from_, METH_O, NULL},
     {"random_.to", py_random_to_, METH_O, NULL},
     {"torch.rand", FRONT(py_rand), NULL},

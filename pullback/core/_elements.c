@@ -513,6 +513,23 @@ static PyObject *py_casts(PyObject *self, PyObject *none) {
     return Py_BuildValue("(KKKK)", at[0], at[1], at[2], at[3]);
 }
 
+static void run_dense(const void *kernel, char *const *at, i64 n) { dense_loop(kernel, at, n); }
+
+/* loops(): the address of the function that runs a loop over contiguous arrays, and (name, address, types, operands) of each of one result */
+static PyObject *py_loops(PyObject *self, PyObject *none) {
+    PyObject *all = PyList_New(0);
+    for (int k = 0; all && k < KERNELS; k++) {
+        const Kernel *found = &TABLE[k];
+        if (found->results != 1)
+            continue;
+        PyObject *row = Py_BuildValue("(sKsi)", found->name, (unsigned long long)(uintptr_t)found, found->types, found->arrays + found->numbers);
+        if (!row || PyList_Append(all, row) < 0)
+            Py_CLEAR(all);
+        Py_XDECREF(row);
+    }
+    return all ? Py_BuildValue("(KN)", (unsigned long long)(uintptr_t)run_dense, all) : NULL;
+}
+
 /* ---- updates of lists */
 
 typedef struct {
@@ -621,6 +638,7 @@ static PyMethodDef methods[] = {
     {"halved", py_halved, METH_VARARGS, "halved(ufunc or name, numbers, number of bfloat16) -> ufunc or None"},
     {"casts", py_casts, METH_NOARGS, "casts() -> addresses of the loops between half and single precision"},
     {"cast_halves", py_cast_halves, METH_VARARGS, "cast_halves(from, to, threads, is_half) -> whether it was done"},
+    {"loops", py_loops, METH_NOARGS, "loops() -> address, [(name, address, types, operands), ...]"},
     {"use_threads", py_use_threads, METH_O, "use_threads(how many): for large arrays"},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},

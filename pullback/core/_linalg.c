@@ -9,7 +9,7 @@
 #include <math.h>
 #include "native_signs.h"
 
-enum { GETRF, GETRS, POTRF, POTRS, POTRI, GEQRF, ORGQR, SYTRF, SYTRD, SYEVD, GESDD, GEQRT, GEMQRT, ORMQR, TRSM, ROUTINES };
+enum { GETRF, GETRS, POTRF, POTRS, POTRI, GEQRF, ORGQR, SYTRF, SYTRD, SYEVD, GESDD, GEQRT, GEMQRT, ORMQR, GEEV, GELSY, TRSM, ROUTINES };
 enum { MOST_SIDE = 256, BLOCK = 64, TINY_SIDE = 8, BLOCKED_SIDE = 96, SIGNS_STACK = 8 };
 typedef void (*Routine)();
 static Routine routines[ROUTINES][2];
@@ -29,7 +29,7 @@ static int look_up(const char *home, const char *name, Routine *into) {
 
 static int is_ready(void) {
     static const char *names[ROUTINES] = {"getrf", "getrs", "potrf", "potrs", "potri", "geqrf", "orgqr", "sytrf",
-                                          "sytrd", "syevd", "gesdd", "geqrt", "gemqrt", "ormqr", "trsm"};
+                                          "sytrd", "syevd", "gesdd", "geqrt", "gemqrt", "ormqr", "geev", "gelsy", "trsm"};
     if (state) return state > 0;
     state = 1;
     for (int r = 0; r < ROUTINES; r++)
@@ -606,7 +606,7 @@ static void turn(const Array *a, char *at, char *vectors, int lower, char *room)
 static PyObject *py_eigh(PyObject *self, PyObject *args) { /* A, UPLO, compute_v */
     Array *a = stack_of(argument(args, 0));
     PyObject *side = argument(args, 1);
-    NONE_UNLESS(is_ready() && is_square(a) && argument(args, 2) == Py_True && PyUnicode_Check(side));
+    NONE_UNLESS(is_ready() && is_square(a) && PyBool_Check(argument(args, 2)) && PyUnicode_Check(side));
     int upper = !PyUnicode_CompareWithASCIIString(side, "U"), n = rows_in(a), size = size_of(a), failed = 0;
     NONE_UNLESS(upper || !PyUnicode_CompareWithASCIIString(side, "L"));
     int work = 1 + 6 * n + 2 * n * n + BLOCK * n, whole = 3 + 5 * n;
@@ -614,14 +614,16 @@ static PyObject *py_eigh(PyObject *self, PyObject *args) { /* A, UPLO, compute_v
     if (!room) return PyErr_NoMemory();
     char *spare = room + (size_t)(work + 3 * n) * 8;
     int *integers = (int *)(spare + (size_t)(n * n) * 8);
-    Array *out[2] = {new_rows(a, n, kind(a)), new_stack(a, n, n, 1)};
+    const int vectors = argument(args, 2) == Py_True;
+    Py_ssize_t none = 0;
+    Array *out[2] = {new_rows(a, n, kind(a)), vectors ? new_stack(a, n, n, 1) : new_array(1, &none, kind(a))};
     for (Py_ssize_t i = 0; out[0] && out[1] && i < many_in(a); i++) {
-        char *at = out[1]->data + i * n * n * size;
+        char *at = vectors ? out[1]->data + i * n * n * size : spare;
         int info = 0;
         load(a, i, at);
-        ROUTINE(SYEVD, a)("V", upper ? "U" : "L", &n, at, &n, out[0]->data + i * n * size, room, &work, integers, &whole, &info);
+        ROUTINE(SYEVD, a)(vectors ? "V" : "N", upper ? "U" : "L", &n, at, &n, out[0]->data + i * n * size, room, &work, integers, &whole, &info);
         failed |= info != 0;
-        if (many_in(a) > SIGNS_STACK) continue;
+        if (!vectors || many_in(a) > SIGNS_STACK) continue;
         load(a, i, spare);
         turn(a, spare, at, !upper, room);
     }
@@ -629,10 +631,105 @@ static PyObject *py_eigh(PyObject *self, PyObject *args) { /* A, UPLO, compute_v
     return results_of(failed, 2, out);
 }
 
+static PyObject *py_eigvalsh(PyObject *self, PyObject *args) { /* A, UPLO */
+    PyObject *given = PyTuple_Pack(3, argument(args, 0), argument(args, 1), Py_False), *both = given ? py_eigh(self, given) : NULL;
+    Py_XDECREF(given);
+    return only(both);
+}
+
 static int all_finite(const char *at, Py_ssize_t n, int size) {
     double sum = 0;
     for (Py_ssize_t i = 0; i < n; i++) sum += size == 4 ? (double)((const float *)at)[i] * 0 : ((const double *)at)[i] * 0;
     return sum == 0;
+}
+
+/* Eigenvalues and columns of eigenvectors as complex numbers, of which LAPACK has a conjugate pair in two columns of reals. */
+#define JOINED(T)                                                                              \
+    {                                                                                          \
+        const T *re = (const T *)real, *im = re + n, *v = im + n;                              \
+        T *to = (T *)values, *out = (T *)vectors;                                              \
+        for (int i = 0; i < n; i++) to[2 * i] = re[i], to[2 * i + 1] = im[i];                  \
+        for (int c = 0; out && c < n; c++) {                                                   \
+            const int pair = im[c] > 0 && c + 1 < n;                                           \
+            for (int i = 0; i < n; i++) {                                                      \
+                T *at = out + 2 * ((i64)c * n + i), part = pair ? v[(c + 1) * n + i] : 0;      \
+                at[0] = v[c * n + i], at[1] = part;                                            \
+                if (pair) at[2 * n] = v[c * n + i], at[2 * n + 1] = -part;                     \
+            }                                                                                  \
+            c += pair;                                                                         \
+        }                                                                                      \
+    }
+
+static Array *complex_stack(const Array *a, int n) { /* column-major */
+    Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS], size = 2 * size_of(a), step = (Py_ssize_t)n * n * size;
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    strides[a->nd - 2] = size, strides[a->nd - 1] = n * size;
+    for (int d = a->nd - 3; d >= 0; step *= shape[d--]) strides[d] = step;
+    return (Array *)array_new(array_type, a->nd, shape, number_of[kind(a) == F32 ? C64 : C128], strides, NULL, 0, 0, NULL);
+}
+
+static PyObject *eigenpairs(PyObject *args, int with_vectors) {
+    Array *a = stack_of(argument(args, 0));
+    NONE_UNLESS(is_ready() && is_square(a));
+    int n = rows_in(a), size = size_of(a), work = (n > BLOCK ? 4 + BLOCK : 4) * n, one = 1, failed = 0;
+    char *room = PyMem_Malloc((size_t)(2 * n * n + 2 * n + work) * 8);
+    if (!room) return PyErr_NoMemory();
+    char *real = room + (size_t)(n * n) * 8, *imaginary = real + n * size, *found = imaginary + n * size, *rest = found + n * n * size;
+    Array *out[2] = {new_rows(a, n, kind(a) == F32 ? C64 : C128), with_vectors ? complex_stack(a, n) : (Array *)Py_NewRef(a)};
+    for (Py_ssize_t i = 0; out[0] && out[1] && !failed && i < many_in(a); i++) {
+        int info = 0;
+        load(a, i, room);
+        failed = !all_finite(room, (Py_ssize_t)n * n, size);
+        if (failed) break;
+        ROUTINE(GEEV, a)("N", with_vectors ? "V" : "N", &n, room, &n, real, imaginary, NULL, &one, found, &n, rest, &work, &info);
+        failed = info != 0;
+        char *values = out[0]->data + i * n * 2 * size, *vectors = with_vectors ? out[1]->data + i * n * n * 2 * size : NULL;
+        if (size == 4)
+            JOINED(float)
+        else
+            JOINED(double)
+    }
+    PyMem_Free(room);
+    if (with_vectors) return results_of(failed, 2, out);
+    Py_XDECREF(out[1]);
+    return only(results_of(failed, 1, out));
+}
+
+static PyObject *py_eig(PyObject *self, PyObject *args) { return eigenpairs(args, 1); }
+static PyObject *py_eigvals(PyObject *self, PyObject *args) { return eigenpairs(args, 0); }
+
+/* ---- least squares: matrices that are not taller than wide, by the driver that is used unless another is asked for */
+static PyObject *py_lstsq(PyObject *self, PyObject *args) { /* A, B, rcond, driver */
+    Array *a = stack_of(argument(args, 0)), *b = stack_of(argument(args, 1));
+    PyObject *driver = argument(args, 3);
+    NONE_UNLESS(is_ready() && a && b && same_stack(a, b) && rows_in(a) == rows_in(b) && rows_in(a) <= columns_in(a));
+    NONE_UNLESS(driver == Py_None || (PyUnicode_Check(driver) && !PyUnicode_CompareWithASCIIString(driver, "gelsy")));
+    int m = rows_in(a), n = columns_in(a), k = columns_in(b), size = size_of(a), failed = 0;
+    double limit = (kind(a) == F32 ? 0x1p-23 : 0x1p-52) * n;
+    NONE_UNLESS(argument(args, 2) == Py_None || real_of(argument(args, 2), &limit));
+    float narrow = (float)limit;
+    const int short_side = m, most = short_side + 2 * n + BLOCK * (n + 1), other = 2 * short_side + BLOCK * k;
+    int work = most > other ? most : other;
+    char *room = PyMem_Malloc((size_t)(m * n + m * k + work) * 8 + (size_t)n * sizeof(int));
+    if (!room) return PyErr_NoMemory();
+    char *given = room + (size_t)(m * n) * 8, *rest = given + (size_t)(m * k) * 8;
+    int *pivots = (int *)(rest + (size_t)work * 8);
+    Py_ssize_t none = 0;
+    Array *out[4] = {new_stack(a, n, k, 1), new_array(1, &none, kind(a)), new_rows(a, -1, I64), new_array(1, &none, kind(a))};
+    for (Py_ssize_t i = 0; out[0] && out[1] && out[2] && out[3] && !failed && i < many_in(a); i++) {
+        char *x = out[0]->data + i * n * k * size;
+        int info = 0, rank = 0;
+        load(a, i, room);
+        load(b, i, given);
+        memset(x, 0, (size_t)(n * k * size));
+        for (int c = 0; c < k; c++) memcpy(x + c * n * size, given + c * m * size, (size_t)(m * size));
+        memset(pivots, 0, (size_t)n * sizeof *pivots);
+        ROUTINE(GELSY, a)(&m, &n, &k, room, &m, x, &n, pivots, size == 4 ? (void *)&narrow : (void *)&limit, &rank, rest, &work, &info);
+        failed = info != 0;
+        ((i64 *)out[2]->data)[i] = rank;
+    }
+    PyMem_Free(room);
+    return results_of(failed, 4, out);
 }
 
 static PyObject *py_svd(PyObject *self, PyObject *args) { /* A, full_matrices, compute_uv, driver */
@@ -682,6 +779,10 @@ static PyMethodDef methods[] = {
     {"linalg_householder_product.default", py_householder_product, METH_O, NULL},
     {"linalg_qr.default", py_qr, METH_O, NULL},
     {"_linalg_eigh.default", py_eigh, METH_O, NULL},
+    {"linalg_eigvalsh.default", py_eigvalsh, METH_O, NULL},
+    {"linalg_eig.default", py_eig, METH_O, NULL},
+    {"_linalg_eigvals.default", py_eigvals, METH_O, NULL},
+    {"linalg_lstsq.default", py_lstsq, METH_O, NULL},
     {"_linalg_svd.default", py_svd, METH_O, NULL},
     {"linalg_ldl_factor_ex.default", py_ldl_factor_ex, METH_O, NULL},
     {NULL, NULL, 0, NULL},

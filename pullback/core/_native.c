@@ -22,6 +22,7 @@
 #define LANES 32     /* chains that are added up side by side */
 #define BLOCK 4096   /* elements that are added in one dtype before going into the double total */
 #define COLUMNS 256  /* columns that are worked on together */
+#define NARROW 128   /* elements that rows of few columns are taken in at a time */
 #define ROWS 64      /* rows of them that are added before going into the double totals */
 #define QUIET 16384  /* elements from which on the GIL is released */
 #define CHUNK 16384  /* elements that a thread takes at a time */

@@ -330,14 +330,45 @@ static PyObject *py_scatter_(PyObject *self, PyObject *args) { return scatter(ar
 static PyObject *py_scatter_add(PyObject *self, PyObject *args) { return scatter(args, SUM, 0); }
 static PyObject *py_scatter_add_(PyObject *self, PyObject *args) { return scatter(args, SUM, 1); }
 
+/* Sums of blocks by how many numbers each is of; `counts` has room for one block. */
+#define DIVIDE_BLOCKS(T)                                                                          \
+    for (i64 o = 0; o < b.outer; o++, at += b.many * b.inner) {                                   \
+        T *y = (T *)r->data + o * b.n * b.inner;                                                  \
+        for (i64 i = 0; i < b.n * b.inner; i++) counts[i] = 1;                                    \
+        for (i64 k = 0; b.inner == 1 && k < b.many; k++) counts[at[k]]++;                         \
+        for (i64 k = 0; b.inner != 1 && k < b.many; k++)                                          \
+            for (i64 i = 0; i < b.inner; i++) counts[at[k * b.inner + i] * b.inner + i]++;        \
+        for (i64 i = 0; i < b.n * b.inner; i++) y[i] /= (T)counts[i];                             \
+    }
+
+static PyObject *divided_blocks(PyObject *sums, Array *index, Blocks b) {
+    Array *r = array_of(sums);
+    int *counts = PyMem_Malloc(sizeof(int) * (size_t)(b.n * b.inner));
+    const i64 *at = (const i64 *)index->data;
+    if (!counts) {
+        Py_DECREF(sums);
+        return PyErr_NoMemory();
+    }
+    if (kind(r) == F32) {
+        DIVIDE_BLOCKS(float)
+    } else {
+        DIVIDE_BLOCKS(double)
+    }
+    PyMem_Free(counts);
+    return sums;
+}
+
 /* self, dim, index, src of floats: sums by how many numbers each is of, the one that was there included */
 static PyObject *scatter_mean(PyObject *args) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
-    NONE_UNLESS(a && index && kind(a) <= F64 && is_small(a) && is_small(index));
+    NONE_UNLESS(a && index && kind(a) <= F64 && has_elements(a) && has_elements(index));
+    int dim = dim_of(argument(args, 1), a);
+    const int whole = dim >= 0 && a->nd && kind(index) == I64 && index->nd == a->nd && in_blocks(a, index, dim);
+    NONE_UNLESS(whole || (is_small(a) && is_small(index)));
     PyObject *sums = scatter(args, SUM, 0);
     if (!sums || sums == Py_None) return sums;
+    if (whole) return divided_blocks(sums, index, blocks_of(a, dim, index->shape[dim]));
     Array *r = array_of(sums);
-    int dim = dim_of(argument(args, 1), a);
     i64 *at = indices(index, size_at(a, dim), 0), *counts = take_room(count_of(a)), n = count_of(a);
     if (at && counts) {
         positions(a, index, dim, at, at);
@@ -426,22 +457,42 @@ static void copy_chosen(char *y, const char *x, const i64 *at, i64 many, size_t 
         for (i64 k = 0; k < many; k++) memcpy(y + (size_t)k * block, x + (size_t)at[k] * block, block);
 }
 
+typedef struct {
+    char *to;
+    const char *from;
+    const i64 *at;
+    i64 outer, n, many, block;
+} Chosen;
+
+/* Of rows `first` to `last`, or of the blocks of the only one. */
+static void chosen_part(long first, long last, void *const *arguments) {
+    const Chosen *c = arguments[0];
+    if (c->outer == 1) {
+        copy_chosen(c->to + first * c->block, c->from, c->at + first, last - first, (size_t)c->block);
+        return;
+    }
+    for (i64 o = first; o < last; o++) copy_chosen(c->to + o * c->many * c->block, c->from + o * c->n * c->block, c->at, c->many, (size_t)c->block);
+}
+
 static PyObject *py_index_select(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
-    NONE_UNLESS(a && index && is_small(a) && a->nd && index->nd == 1);
+    NONE_UNLESS(a && index && has_elements(a) && a->nd && index->nd == 1 && has_elements(index));
     int dim = dim_of(argument(args, 1), a);
     NONE_UNLESS(dim >= 0);
     Shape s = shape_of(a, dim);
     i64 many = index->shape[0];
-    NONE_UNLESS(s.outer * many * s.inner <= MOST_ELEMENTS);
+    NONE_UNLESS(many <= ((i64)1 << 40) / (s.outer * s.inner));
     i64 *at = indices(index, s.n, 0);
     NONE_UNLESS(at);
     Py_ssize_t shape[MOST_DIMS];
     memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
     shape[dim] = (Py_ssize_t)many;
     Array *r = new_array(a->nd, shape, kind(a));
-    i64 block = s.inner * size_of(a);
-    for (i64 o = 0; r && o < s.outer; o++) copy_chosen(r->data + o * many * block, a->data + o * s.n * block, at, many, (size_t)block);
+    if (r) {
+        Chosen c = {r->data, a->data, at, s.outer, s.n, many, s.inner * size_of(a)};
+        void *const arguments[] = {&c};
+        over_parts(chosen_part, s.outer == 1 ? many : s.outer, s.outer * many * s.inner, arguments, a, index, r);
+    }
     give_room(at);
     return tensor_of(r);
 }

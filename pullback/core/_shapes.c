@@ -5,6 +5,7 @@
  * caller then runs the operator's rules, which know the rest.
  */
 #include "native_fronts.h"
+#include <math.h>
 #include "native_layouts.h"
 #include <math.h>
 
@@ -432,9 +433,10 @@ static int fill_number(char *to, int k, PyObject *value) {
         PyErr_Clear();
         return 0;
     }
-    if (k == F32)
+    if (k == F32) {
         *(float *)to = (float)v;
-    else if (k == F64)
+        if (isfinite(v) && !isfinite(*(float *)to)) return 0; /* too large: the rule refuses it */
+    } else if (k == F64)
         *(double *)to = v;
     else if (v == 0)
         memset(to, 0, 16);
@@ -473,32 +475,60 @@ static PyObject *py_constant_pad(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
+enum { REPLICATES, REFLECTS, CIRCLES }; /* what stands around the elements */
+
 /* The place of the input that place i of the output shows. */
-static Py_ssize_t shown(Py_ssize_t i, Py_ssize_t n, int reflects) {
-    if (!reflects) return i < 0 ? 0 : i >= n ? n - 1 : i;
+static inline Py_ssize_t shown(Py_ssize_t i, Py_ssize_t n, int how) {
+    if (how == REPLICATES) return i < 0 ? 0 : i >= n ? n - 1 : i;
+    if (how == CIRCLES) return i < 0 ? i + n : i >= n ? i - n : i;
     return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
 }
 
-static void pad_block(char *y, const Py_ssize_t *to, const Py_ssize_t *wide, const char *x, const Array *a, int d, const Py_ssize_t *low, int reflects) {
-    int size = size_of(a);
-    Py_ssize_t n = a->shape[d], first = low[d], count = wide[d];
-    if (d + 1 < a->nd) {
-        for (Py_ssize_t i = 0; i < count; i++)
-            pad_block(y + i * to[d], to, wide, x + shown(i - first, n, reflects) * a->strides[d], a, d + 1, low, reflects);
+/* What stands before and after a row of n elements in one of `count`. */
+#define EDGES(T)                                                                                                                      \
+    {                                                                                                                                 \
+        T *to = (T *)y;                                                                                                               \
+        const T *from = (const T *)x;                                                                                                 \
+        for (Py_ssize_t i = 0; i < first; i++) to[i] = from[shown(i - first, n, how)];                                                \
+        for (Py_ssize_t i = first + n; i < count; i++) to[i] = from[shown(i - first, n, how)];                                        \
+    }
+
+static inline void pad_row(char *y, Py_ssize_t count, const char *x, Py_ssize_t n, Py_ssize_t first, int size, int how) {
+    memcpy(y + first * size, x, (size_t)(n * size));
+    if (size == 4)
+        EDGES(int)
+    else if (size == 8)
+        EDGES(i64)
+    else
+        for (Py_ssize_t i = 0; i < count; i = i + 1 == first ? first + n : i + 1) {
+            if (first == 0 && i < n) i = n;
+            if (i >= count) break;
+            memcpy(y + i * size, x + shown(i - first, n, how) * size, (size_t)size);
+        }
+}
+
+static void pad_block(char *y, const Py_ssize_t *to, const Py_ssize_t *wide, const char *x, const Array *a, int d, const Py_ssize_t *low, int how) {
+    const Py_ssize_t n = a->shape[d], first = low[d], count = wide[d];
+    if (d + 1 == a->nd) {
+        pad_row(y, count, x, n, first, size_of(a), how);
         return;
     }
-    memcpy(y + first * size, x, (size_t)(n * size));
-    for (Py_ssize_t i = 0; i < count; i = i + 1 == first ? first + n : i + 1) {
-        if (first == 0 && i < n) i = n;
-        if (i >= count) break;
-        memcpy(y + i * size, x + shown(i - first, n, reflects) * size, (size_t)size);
+    if (d + 2 == a->nd) { /* rows, of which those around are copies of those inside */
+        const Py_ssize_t wide_row = wide[d + 1], short_row = a->shape[d + 1], before = low[d + 1];
+        const int size = size_of(a);
+        for (Py_ssize_t i = 0; i < n; i++) pad_row(y + (first + i) * to[d], wide_row, x + i * a->strides[d], short_row, before, size, how);
+        for (Py_ssize_t i = 0; i < first; i++) memcpy(y + i * to[d], y + (first + shown(i - first, n, how)) * to[d], (size_t)to[d]);
+        for (Py_ssize_t i = first + n; i < count; i++) memcpy(y + i * to[d], y + (first + shown(i - first, n, how)) * to[d], (size_t)to[d]);
+        return;
     }
+    for (Py_ssize_t i = 0; i < count; i++)
+        pad_block(y + i * to[d], to, wide, x + shown(i - first, n, how) * a->strides[d], a, d + 1, low, how);
 }
 
 typedef struct {
     Array *from, *to;
     const Py_ssize_t *low;
-    int spatial, reflects;
+    int spatial, how;
 } Frame;
 
 /* Pictures `first` to `last`. */
@@ -511,10 +541,10 @@ static void frame_part(long first, long last, void *const *arguments) {
         of_y *= f->to->shape[d];
     }
     for (long k = first; k < last; k++)
-        pad_block(f->to->data + k * of_y, f->to->strides, f->to->shape, f->from->data + k * of_x, f->from, lead, f->low, f->reflects);
+        pad_block(f->to->data + k * of_y, f->to->strides, f->to->shape, f->from->data + k * of_x, f->from, lead, f->low, f->how);
 }
 
-static PyObject *shown_around(PyObject *args, int spatial, int reflects) {
+static PyObject *shown_around(PyObject *args, int spatial, int how) {
     Array *a = rows_of(argument(args, 0));
     NONE_UNLESS(a && kind(a) != BOOL && (a->nd == spatial + 1 || a->nd == spatial + 2));
     Py_ssize_t pad[6], shape[MOST_DIMS], low[MOST_DIMS] = {0}, all = 1;
@@ -522,7 +552,7 @@ static PyObject *shown_around(PyObject *args, int spatial, int reflects) {
     memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
     for (int i = 0; i < 2 * spatial; i++) {
         int d = a->nd - 1 - i / 2;
-        NONE_UNLESS(pad[i] >= 0 && pad[i] < MOST_MOVED && (!reflects || pad[i] < a->shape[d]));
+        NONE_UNLESS(pad[i] >= 0 && pad[i] < MOST_MOVED && (how == REPLICATES || pad[i] < a->shape[d] + (how == CIRCLES)));
         shape[d] += pad[i];
         if (i % 2 == 0) low[d] = pad[i];
     }
@@ -532,7 +562,7 @@ static PyObject *shown_around(PyObject *args, int spatial, int reflects) {
     }
     Array *r = new_array(a->nd, shape, kind(a));
     if (!r) return NULL;
-    Frame job = {a, r, low, spatial, reflects};
+    Frame job = {a, r, low, spatial, how};
     Py_ssize_t pictures = 1;
     for (int d = 0; d < a->nd - spatial; d++) pictures *= a->shape[d];
     void *const arguments[] = {&job};
@@ -540,12 +570,12 @@ static PyObject *shown_around(PyObject *args, int spatial, int reflects) {
     return tensor_of(r);
 }
 
-static PyObject *py_reflect1(PyObject *self, PyObject *args) { return shown_around(args, 1, 1); }
-static PyObject *py_reflect2(PyObject *self, PyObject *args) { return shown_around(args, 2, 1); }
-static PyObject *py_reflect3(PyObject *self, PyObject *args) { return shown_around(args, 3, 1); }
-static PyObject *py_replicate1(PyObject *self, PyObject *args) { return shown_around(args, 1, 0); }
-static PyObject *py_replicate2(PyObject *self, PyObject *args) { return shown_around(args, 2, 0); }
-static PyObject *py_replicate3(PyObject *self, PyObject *args) { return shown_around(args, 3, 0); }
+static PyObject *py_reflect1(PyObject *self, PyObject *args) { return shown_around(args, 1, REFLECTS); }
+static PyObject *py_reflect2(PyObject *self, PyObject *args) { return shown_around(args, 2, REFLECTS); }
+static PyObject *py_reflect3(PyObject *self, PyObject *args) { return shown_around(args, 3, REFLECTS); }
+static PyObject *py_replicate1(PyObject *self, PyObject *args) { return shown_around(args, 1, REPLICATES); }
+static PyObject *py_replicate2(PyObject *self, PyObject *args) { return shown_around(args, 2, REPLICATES); }
+static PyObject *py_replicate3(PyObject *self, PyObject *args) { return shown_around(args, 3, REPLICATES); }
 
 /* ---- parts */
 #define COMPLEX_PART(type, suffix)                                                       \
@@ -571,6 +601,20 @@ static PyObject *py_complex(PyObject *self, PyObject *args) {
     void *const arguments[] = {r->data, a->data, b->data};
     over_parts(kind(a) == F32 ? complex_part_f32 : complex_part_f64, count_of(a), count_of(a), arguments, a, b, r);
     return tensor_of(r);
+}
+
+static PyObject *py_pad(PyObject *self, PyObject *args) { /* self, pad, mode, value */
+    PyObject *mode = argument(args, 2), *value = argument(args, 3), *pad = argument(args, 1);
+    NONE_UNLESS(PyUnicode_CheckExact(mode) && PyTuple_CheckExact(pad) && PyTuple_GET_SIZE(pad) && PyTuple_GET_SIZE(pad) % 2 == 0);
+    const int constant = is_word(mode, "constant"), how = is_word(mode, "reflect") ? REFLECTS : is_word(mode, "circular") ? CIRCLES : REPLICATES;
+    const Py_ssize_t spatial = PyTuple_GET_SIZE(pad) / 2;
+    NONE_UNLESS(constant || (value == Py_None && spatial <= 3 && (how != REPLICATES || is_word(mode, "replicate"))));
+    PyObject *zero = value == Py_None ? PyLong_FromLong(0) : Py_NewRef(value);
+    PyObject *given = zero ? PyTuple_Pack(3, argument(args, 0), pad, zero) : NULL;
+    PyObject *result = !given ? NULL : constant ? py_constant_pad(self, given) : shown_around(given, (int)spatial, how);
+    Py_XDECREF(given);
+    Py_XDECREF(zero);
+    return result;
 }
 
 /* By the operator that each computes. */
@@ -599,6 +643,7 @@ static PyMethodDef methods[] = {
     {"diag_embed.default", py_diag_embed, METH_O, NULL},
     {"diagonal_scatter.default", py_diagonal_scatter, METH_O, NULL},
     {"constant_pad_nd.default", py_constant_pad, METH_O, NULL},
+    {"pad.default", py_pad, METH_O, NULL},
     {"reflection_pad1d.default", py_reflect1, METH_O, NULL},
     {"reflection_pad2d.default", py_reflect2, METH_O, NULL},
     {"reflection_pad3d.default", py_reflect3, METH_O, NULL},

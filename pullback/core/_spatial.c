@@ -280,7 +280,7 @@ static PyObject *py_sampler(PyObject *self, PyObject *args) {
 }
 
 /* ---- small calls: self, output_size, (align_corners,) scales... */
-enum { MOST_ENTRIES = 512, NEAREST = 0, NEAREST_EXACT, LINEAR };
+enum { MOST_ENTRIES = 512, FEW_TAPS = 7, NEAREST = 0, NEAREST_EXACT, LINEAR, ANTIALIASED };
 
 typedef struct { /* the map of one axis */
     i64 start[MOST_ENTRIES + 1], read[2 * MOST_ENTRIES];
@@ -337,6 +337,41 @@ static int linear_axis(Axis *a, f64 scale, int align, int wide) {
     return 1;
 }
 
+/* Averages of a neighbourhood that a triangle of width 2 weighs, stretched where the axis shrinks. Of more taps the
+ * array library adds the weights up in another order. */
+#define ANTIALIASED_AXIS(T, absolute, into)                                                                                         \
+    T ratio;                                                                                                                       \
+    RATIO(T);                                                                                                                      \
+    const f64 stretch = (f64)ratio > 1 ? (f64)ratio : 1;                                                                           \
+    const T reach = (T)stretch, half = (T)0.5;                                                                                     \
+    i64 taps = 0;                                                                                                                  \
+    for (i64 j = 0; j < a->outputs; j++) {                                                                                         \
+        const T centre = ratio * ((T)j + half);                                                                                    \
+        i64 first = (i64)(centre - reach + half), stop = (i64)(centre + reach + half);                                             \
+        first = first > 0 ? first : 0, stop = stop < a->inputs ? stop : a->inputs;                                                 \
+        if (stop <= first || stop - first > FEW_TAPS || taps + stop - first > 2 * MOST_ENTRIES) return 0;                          \
+        T total = 0;                                                                                                               \
+        a->start[j] = taps;                                                                                                        \
+        for (i64 k = 0; k < stop - first; k++) {                                                                                   \
+            const T weight = 1 - absolute(((T)(first + k) - centre + half) / (T)stretch);                                          \
+            into[taps + k] = weight > 0 ? weight : 0, a->read[taps + k] = first + k;                                               \
+            total += into[taps + k];                                                                                               \
+        }                                                                                                                          \
+        for (i64 k = 0; k < stop - first; k++) into[taps + k] /= total;                                                            \
+        taps += stop - first;                                                                                                      \
+    }                                                                                                                              \
+    a->start[a->outputs] = taps
+
+static int antialiased_axis(Axis *a, f64 scale, int align, int wide) {
+    a->weighted = 1;
+    if (wide) {
+        ANTIALIASED_AXIS(f64, fabs, a->wide);
+    } else {
+        ANTIALIASED_AXIS(f32, fabsf, a->narrow);
+    }
+    return 1;
+}
+
 static Map map_of(const Axis *a, int wide, i64 rest) {
     const void *weight = !a->weighted ? NULL : wide ? (const void *)a->wide : (const void *)a->narrow;
     return (Map){.weight = weight, .start = a->start, .read = a->read, .inputs = a->inputs, .outputs = a->outputs, .rest = rest};
@@ -365,7 +400,7 @@ static int resample(const Array *x, Array *y, const Axis *axes) {
 
 static PyObject *resampled(PyObject *args, int spatial, int method) {
     const Array *x = array_of(argument(args, 0));
-    const int first = method == LINEAR ? 3 : 2;
+    const int aligns = method == LINEAR || method == ANTIALIASED, first = aligns ? 3 : 2;
     NONE_UNLESS(x && kind(x) <= F64 && x->nd == spatial + 2 && is_small(x) && PyTuple_GET_SIZE(args) == first + spatial);
     NONE_UNLESS(x->nd == 3 || (x->shape[1] > 1 && x->shape[x->nd - 1] > 1)); /* else of more than one order of memory */
     Py_ssize_t shape[5] = {x->shape[0], x->shape[1]}, size[3];
@@ -380,9 +415,11 @@ static PyObject *resampled(PyObject *args, int spatial, int method) {
         NONE_UNLESS(a->outputs > 0 && a->outputs <= MOST_ENTRIES && (total *= a->outputs) <= MOST_ELEMENTS);
         if (at >= 0) shape[2 + at] = size[at];
         NONE_UNLESS(at < 0 || argument(args, first + at) == Py_None || real_of(argument(args, first + at), &scale));
-        NONE_UNLESS(method == LINEAR ? linear_axis(a, scale, argument(args, 2) == Py_True, kind(x) == F64) : nearest_axis(a, scale, method));
+        const int align = aligns && argument(args, 2) == Py_True, wide = kind(x) == F64;
+        const int averages = method == ANTIALIASED && at >= 0;
+        NONE_UNLESS(averages ? antialiased_axis(a, scale, align, wide) : aligns ? linear_axis(a, scale, align, wide) : nearest_axis(a, scale, method));
     }
-    NONE_UNLESS(method != LINEAR || axes[1].outputs * axes[2].inputs <= axes[2].outputs * axes[1].inputs); /* rows are mapped last */
+    NONE_UNLESS(!aligns || axes[1].outputs * axes[2].inputs <= axes[2].outputs * axes[1].inputs); /* rows are mapped last */
     Array *y = new_array(x->nd, shape, kind(x));
     if (!y) return NULL;
     if (!resample(x, y, axes)) {
@@ -402,6 +439,7 @@ RESAMPLED(py_exact2d, 2, NEAREST_EXACT)
 RESAMPLED(py_exact3d, 3, NEAREST_EXACT)
 RESAMPLED(py_linear1d, 1, LINEAR)
 RESAMPLED(py_linear2d, 2, LINEAR)
+RESAMPLED(py_antialiased2d, 2, ANTIALIASED)
 
 static PyObject *py_use_pool(PyObject *self, PyObject *address) {
     pool = (Parallel)PyLong_AsVoidPtr(address);
@@ -427,6 +465,7 @@ static PyMethodDef methods[] = {
     {"_upsample_nearest_exact3d.default", py_exact3d, METH_O, NULL},
     {"upsample_linear1d.default", py_linear1d, METH_O, NULL},
     {"upsample_bilinear2d.default", py_linear2d, METH_O, NULL},
+    {"_upsample_bilinear2d_aa.default", py_antialiased2d, METH_O, NULL},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},
 };

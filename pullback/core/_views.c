@@ -2,7 +2,8 @@
  *
  * `bind(key, op)` gives the function that computes an operator, which takes its canonical arguments and gives the view, marked as such (what
  * it shows, and how to make it again) and not recorded; or None where the call is refused, has no elements, or is of a dtype that
- * native_arrays.h does not list. The arithmetic is that of `ops.shape.view_geometry`, in bytes.
+ * native_arrays.h does not list. `bind_parts(select, slice)` gives two functions of a tensor without history: what a tuple of ints and slices takes
+ * of it, and its slices between places along a dimension. The arithmetic is that of `ops.shape.view_geometry`, in bytes.
  */
 #include "native_moves.h"
 
@@ -249,6 +250,111 @@ static PyObject *py_view_as_complex(PyObject *op, PyObject *args) {
     return view_at(op, args, a, &p, k);
 }
 
+/* ---- parts of a tensor by Python's own index, and by places along a dimension: views one after the other, as the rules make them */
+static int is_bound(PyObject *value) { return value == Py_None || PyLong_CheckExact(value); }
+
+/* How many dimensions an index names; -1 where there is more in it than ints, slices and one Ellipsis. */
+static int dims_named(PyObject *index) {
+    int named = 0, open = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++) {
+        PyObject *item = PyTuple_GET_ITEM(index, i);
+        if (PySlice_Check(item)) {
+            PySliceObject *s = (PySliceObject *)item;
+            if (!is_bound(s->start) || !is_bound(s->stop) || !is_bound(s->step)) return -1;
+        } else if (item == Py_Ellipsis ? open++ : !PyLong_CheckExact(item))
+            return -1;
+        named += item != Py_Ellipsis;
+    }
+    return named;
+}
+
+static PyObject *select_at(PyObject *op, PyObject *tensor, int dim, PyObject *index) {
+    PyObject *args = Py_BuildValue("OiO", tensor, dim, index), *view = args ? py_select(op, args) : NULL;
+    Py_XDECREF(args);
+    return view;
+}
+
+static PyObject *slice_at(PyObject *op, PyObject *tensor, int dim, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t step) {
+    PyObject *args = Py_BuildValue("Oinnn", tensor, dim, start, stop, step), *view = args ? py_slice(op, args) : NULL;
+    Py_XDECREF(args);
+    return view;
+}
+
+/* The view of one slice, or the tensor itself where that takes a whole dimension beside other parts of an index. */
+static PyObject *part_at(PyObject *op, PyObject *tensor, int dim, PyObject *slice, int alone) {
+    Py_ssize_t start, stop, step;
+    Array *a = strided_of(tensor);
+    NONE_UNLESS(a && dim < a->nd);
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0) {
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    PySlice_AdjustIndices(a->shape[dim], &start, &stop, step);
+    NONE_UNLESS(step > 0);
+    if (!alone && start == 0 && stop == a->shape[dim] && step == 1) return Py_NewRef(tensor);
+    return slice_at(op, tensor, dim, start, stop, step);
+}
+
+/* basic(tensor, index): (select, slice) are the operators that the views are made by */
+static PyObject *py_basic(PyObject *ops, PyObject *const *given, Py_ssize_t count) {
+    NONE_UNLESS(count == 2 && PyTuple_CheckExact(given[1]));
+    PyObject *index = given[1];
+    Array *a = strided_of(given[0]);
+    const int named = dims_named(index);
+    NONE_UNLESS(a && named >= 0 && named <= a->nd);
+    const int left = a->nd - named, alone = PyTuple_GET_SIZE(index) == 1;
+    PyObject *out = Py_NewRef(given[0]);
+    for (Py_ssize_t i = 0, dim = 0; out && out != Py_None && i < PyTuple_GET_SIZE(index); i++) {
+        PyObject *item = PyTuple_GET_ITEM(index, i), *next;
+        if (item == Py_Ellipsis) {
+            dim += left;
+            continue;
+        }
+        if (PySlice_Check(item))
+            next = part_at(PyTuple_GET_ITEM(ops, 1), out, (int)dim++, item, alone);
+        else
+            next = select_at(PyTuple_GET_ITEM(ops, 0), out, (int)dim, item);
+        Py_SETREF(out, next);
+    }
+    if (out != given[0]) return out;
+    Py_DECREF(out);
+    Py_RETURN_NONE;
+}
+
+/* pieces(tensor, dim, places): the slices between one place and the next, of which all must have elements */
+static PyObject *py_pieces(PyObject *ops, PyObject *const *given, Py_ssize_t count) {
+    Array *a = count == 3 ? strided_of(given[0]) : NULL;
+    const int dim = a && a->nd ? dim_of(given[1], a) : -1;
+    NONE_UNLESS(dim >= 0 && PyList_CheckExact(given[2]) && PyList_GET_SIZE(given[2]) > 1);
+    const Py_ssize_t many = PyList_GET_SIZE(given[2]) - 1;
+    PyObject *result = PyTuple_New(many);
+    Py_ssize_t from, until;
+    for (Py_ssize_t i = 0; result && i < many; i++) {
+        PyObject *view = NULL;
+        if (integer_of(PyList_GET_ITEM(given[2], i), &from) && integer_of(PyList_GET_ITEM(given[2], i + 1), &until))
+            view = slice_at(PyTuple_GET_ITEM(ops, 1), given[0], dim, from, until, 1);
+        if (view && view != Py_None) {
+            PyTuple_SET_ITEM(result, i, view);
+            continue;
+        }
+        Py_XDECREF(view);
+        Py_CLEAR(result);
+        if (!PyErr_Occurred()) Py_RETURN_NONE;
+    }
+    return result;
+}
+
+static PyMethodDef parts[] = {
+    {"basic", (PyCFunction)(void (*)(void))py_basic, METH_FASTCALL, NULL},
+    {"pieces", (PyCFunction)(void (*)(void))py_pieces, METH_FASTCALL, NULL},
+};
+
+/* bind_parts(select, slice): (basic, pieces) */
+static PyObject *bind_parts(PyObject *self, PyObject *args) {
+    if (PyTuple_GET_SIZE(args) != 2) return PyErr_Format(PyExc_TypeError, "bind_parts(select, slice)");
+    return Py_BuildValue("(NN)", PyCFunction_New(&parts[0], args), PyCFunction_New(&parts[1], args));
+}
+
 /* ---- by operator */
 static PyMethodDef views[] = {
     {"alias.default", py_alias, METH_O, NULL},
@@ -278,6 +384,7 @@ static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
     {"use_views", use_views, METH_VARARGS, "use_views(make_view, ambient)"},
     {"bind", bind, METH_VARARGS, "bind(key, op) -> function or None"},
+    {"bind_parts", bind_parts, METH_VARARGS, "bind_parts(select, slice) -> (basic, pieces)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -13,6 +13,7 @@ import os
 import numpy as np
 
 from .dtype import bfloat16
+from .extension import extension
 from .threads import native_pool, thread_count
 
 _elements = None
@@ -28,6 +29,25 @@ if _elements is not None:
     for _name, _ufunc in _elements.ufuncs().items():
         _operator, *_words = _name.split(":")
         table.setdefault(_operator, {})[tuple(_words)] = _ufunc
+
+
+def straight(name: str, roles: dict[tuple[str, ...], list[tuple[str, object]]], parts: bool):
+    """A function in C of an operator's arguments, plain arrays and numbers, for calls on few elements: the result as a tensor, or None (see
+    `_straight.c`). `roles` says of each variant what every argument is; with `parts`, complex arrays are two numbers each. None where
+    there are no loops."""
+    module = extension("_straight")
+    if _elements is None or module is None:
+        return None
+    dense, rows = _elements.loops()
+    found: dict[str, list] = {}
+    before = None
+    for full, *loop in rows:  # of two that were given one name, the later stands, as among the ufuncs
+        if full != before:
+            found[full] = []
+        found[full].append(tuple(loop))
+        before = full
+    variants = [(tuple(given), tuple(found[":".join([name, *words])])) for words, given in roles.items()]
+    return module.bind(dense, parts, tuple(variants), len(next(iter(roles.values()))))
 
 
 def use_threads() -> None:

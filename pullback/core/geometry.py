@@ -200,6 +200,14 @@ def wrap_dims(dims, ndim: int) -> tuple[int, ...]:
 
 def infer_size(shape: Sequence, numel) -> tuple:
     """Resolve one -1 in a view's shape."""
+    total = math.prod(shape)
+    if (
+        shape and total.__class__ is int and numel.__class__ is int
+    ):  # the usual cases; those with a zero are looked at below
+        if 0 < total == numel and min(shape) > 0:
+            return tuple(shape)
+        if total < 0 and min(shape) == -1 and not numel % total and tuple(shape).count(-1) == 1:
+            return tuple([-(numel // total) if s == -1 else s for s in shape])
     known, hole = 1, None
     for i, s in enumerate(shape):
         if isinstance(s, int) and s == -1:

@@ -31,7 +31,14 @@ static __attribute__((unused)) void NAME(combine)(T *y, const T *x, const i64 *a
 /* Columns `left` to `right` of blocks of `inner` elements: y[o, at[k], :] combined with x[o, k, :], y of (outer, n, inner), x of (outer, many, inner). */
 CLONED static void NAME(combine_blocks)(T *to, const T *from, const i64 *at, Blocks b, i64 left, i64 right, int how) {
 #define RUN(value)                                                                            \
-    for (i64 o = 0; o < b.outer; o++)                                                         \
+    {                                                                                         \
+    for (i64 o = 0; b.inner == 1 && o < b.outer; o++, to += b.n, from += b.many)              \
+        for (i64 k = 0; k < b.many; k++) {                                                    \
+            T *into = to + at[k], y = *into, v = from[k];                                     \
+            (void)y;                                                                          \
+            *into = value;                                                                    \
+        }                                                                                     \
+    for (i64 o = 0; b.inner != 1 && o < b.outer; o++)                                         \
         for (i64 k = 0; k < b.many; k++) {                                                    \
             T *restrict into = to + (o * b.n + at[k]) * b.inner;                              \
             const T *restrict x = from + (o * b.many + k) * b.inner;                          \
@@ -40,7 +47,8 @@ CLONED static void NAME(combine_blocks)(T *to, const T *from, const i64 *at, Blo
                 (void)y;                                                                      \
                 into[i] = value;                                                              \
             }                                                                                 \
-        }
+        }                                                                                     \
+    }
     EACH_WAY(how)
 #undef RUN
 }

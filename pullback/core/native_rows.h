@@ -247,6 +247,54 @@ INLINE void N(sum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, P
         out[l] = (T)(total[l] / divisor);
 }
 
+/* The same of a few columns: several rows side by side at a time, so that sums do not wait for each other. */
+INLINE void N(sum_narrow)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, double divisor) {
+    const Py_ssize_t together = NARROW / inner, wide = together * inner, rows = n / together;
+    double total[NARROW] = {0};
+    for (Py_ssize_t start = 0; start < rows; start += ROWS) {
+        Py_ssize_t stop = start + ROWS < rows ? start + ROWS : rows;
+        T part[NARROW] = {0};
+        for (Py_ssize_t i = start; i < stop; i++)
+            for (Py_ssize_t l = 0; l < wide; l++)
+                part[l] += x[i * wide + l];
+        for (Py_ssize_t l = 0; l < wide; l++)
+            total[l] += part[l];
+    }
+    for (Py_ssize_t l = rows * wide; l < n * inner; l++)
+        total[l % inner] += x[l];
+    for (Py_ssize_t l = inner; l < wide; l++)
+        total[l % inner] += total[l];
+    for (Py_ssize_t l = 0; l < inner; l++)
+        out[l] = (T)(total[l] / divisor);
+}
+
+INLINE void N(extreme_narrow)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, T sign) {
+    const Py_ssize_t together = NARROW / inner, wide = together * inner, rows = n / together;
+    T best[NARROW];
+    BITS bad[NARROW];
+    for (Py_ssize_t l = 0; l < wide; l++) {
+        best[l] = sign * x[l];
+        bad[l] = best[l] != best[l];
+    }
+    for (Py_ssize_t i = 1; i < rows; i++)
+        for (Py_ssize_t l = 0; l < wide; l++) {
+            T v = sign * x[i * wide + l];
+            best[l] = v > best[l] ? v : best[l];
+            bad[l] |= v != v;
+        }
+    for (Py_ssize_t l = rows * wide, c = 0; l < n * inner; l++, c = c + 1 == inner ? 0 : c + 1) {
+        T v = sign * x[l];
+        best[c] = v > best[c] ? v : best[c];
+        bad[c] |= v != v;
+    }
+    for (Py_ssize_t l = inner, c = 0; l < wide; l++, c = c + 1 == inner ? 0 : c + 1) {
+        best[c] = best[l] > best[c] ? best[l] : best[c];
+        bad[c] |= bad[l];
+    }
+    for (Py_ssize_t l = 0; l < inner; l++)
+        out[l] = bad[l] ? (T)NAN : sign * best[l];
+}
+
 INLINE void N(softmax_backward_row)(const T *restrict g, const T *restrict y, T *restrict out, Py_ssize_t n, int logarithm) {
     T sum = (T)(logarithm ? N(sum_row)(g, n) : N(dot_row)(g, y, n, (T)0));
     if (logarithm)
@@ -403,6 +451,13 @@ CLONES static void N(reduce)(const T *x, T *out, int kind, Py_ssize_t outer, Py_
     for (Py_ssize_t o = 0; o < outer; o++, x += n * inner, out += inner) {
         if (inner == 1) {
             *out = kind == SUM || kind == MEAN ? (T)(N(sum_row)(x, n) / divisor) : N(extreme_row)(x, n, sign);
+            continue;
+        }
+        if (inner <= NARROW / 2 && n >= NARROW) {
+            if (kind == SUM || kind == MEAN)
+                N(sum_narrow)(x, out, n, inner, divisor);
+            else
+                N(extreme_narrow)(x, out, n, inner, sign);
             continue;
         }
         for (Py_ssize_t c = 0; c < inner; c += COLUMNS) {

@@ -165,9 +165,16 @@ OVER_PIXELS(maximum_pixels, maximum_pixel)
 #undef TOGETHER
 
 /* ---- a sparse map along one axis: entry o of y is the sum of weight[k] * entry read[k] of x, k from start[o] to start[o + 1] */
-CLONES static void N(mix)(const Map *m, const T *x, i64 o, T *row) { /* entry o, a row */
+static inline __attribute__((always_inline)) void N(mix)(const Map *m, const T *x, i64 o, T *row) { /* entry o, a row */
     const T *weight = m->weight;
     i64 k = m->start[o], stop = m->start[o + 1], n = m->rest;
+    if (weight && stop - k == 2) {
+        const T *first = x + m->read[k] * n, *second = x + m->read[k + 1] * n, left = weight[k], right = weight[k + 1];
+        SIMD
+        for (i64 i = 0; i < n; i++)
+            row[i] = first[i] * left + second[i] * right;
+        return;
+    }
     if (k == stop)
         memset(row, 0, (size_t)n * sizeof *row);
     for (i64 at = k; at < stop; at++) {
@@ -194,10 +201,10 @@ static inline T N(one)(const Map *m, const T *x, i64 o) { /* entry o, a number *
     return total;
 }
 
-static void N(map_part)(long first, long last, void *const *a) {
+CLONES static void N(map_part)(long first, long last, void *const *a) {
     const Map *m = a[0];
-    for (i64 row = first; row < last; row++) {
-        i64 lead = row / m->outputs, o = row % m->outputs;
+    i64 lead = first / m->outputs, o = first % m->outputs;
+    for (i64 row = first; row < last; row++, o = o + 1 == m->outputs ? 0 : o + 1, lead += !o) {
         const T *x = (const T *)m->x + lead * m->inputs * m->rest;
         T *y = (T *)m->y + row * m->rest;
         if (m->rest == 1)

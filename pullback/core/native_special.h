@@ -227,6 +227,9 @@ enum { CHEBYSHEV_T, CHEBYSHEV_U, CHEBYSHEV_V, CHEBYSHEV_W, HERMITE_H, HERMITE_HE
 #define TWO(name, key) ROW(name##_f, key, 2, 0, 1, "fff")
 #define TWO_KINDS(name, key) ROW(name##_f, key, 2, 0, 1, "fff") ROW(name##_d, key, 2, 0, 1, "ddd")
 ONE(h_exp, "rows:exp")
+ONE(h_sqrt, "rows:sqrt")
+ONE(h_floor, "rows:floor")
+ONE(h_ceil, "rows:ceil")
 ONE(h_erfc, "erfc.default")
 ONE(h_ndtr, "special_ndtr.default")
 ONE(h_erfinv, "erfinv.default")
@@ -432,6 +435,18 @@ static void V(h_elu_f)(i64 n, char *const *a) {
     }
 CUBE(h_cube_f, f32)
 CUBE(h_cube_d, f64)
+
+/* What the array library rounds as these do, in narrower vectors: for half precision. */
+#define ROUNDED_ONCE(name, function)                                                            \
+    static void V(name##_f)(i64 n, char *const *a) {                                            \
+        const f32 *x = (const f32 *)a[0];                                                       \
+        f32 *y = (f32 *)a[1];                                                                   \
+        SIMD for (i64 i = 0; i < n; i++) y[i] = function(x[i]);                                 \
+    }
+ROUNDED_ONCE(h_sqrt, __builtin_sqrtf)
+ROUNDED_ONCE(h_floor, __builtin_floorf)
+ROUNDED_ONCE(h_ceil, __builtin_ceilf)
+#undef ROUNDED_ONCE
 #undef CUBE
 TWO(h_igamma, f32, f, s_gamma_part(v, w, 0))
 TWO(h_igammac, f32, f, s_gamma_part(v, w, 1))

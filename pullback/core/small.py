@@ -39,6 +39,16 @@ def view_of(key: str, op) -> Callable[[tuple], Any] | None:
     return None
 
 
+def parts_of(select, slice_) -> tuple[Callable, Callable]:
+    """`basic(tensor, index)`, the view that a tuple of ints and slices takes of a plain tensor without history, and `pieces(tensor, dim, places)`, its
+    slices from each place to the next; made by these operators. None from either where it takes more."""
+    return (_none, _none)
+
+
+def _none(*args) -> None:
+    return None
+
+
 def laid_out(result, operands: list):
     return None
 
@@ -78,7 +88,7 @@ def in_turn(first: Callable, second: Callable) -> Callable:
 _PUBLIC = ("torch.", "Tensor.", "nn.functional.")
 for _name in (
     "_along", "_places", "_picks", "_shapes", "_chains", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
-    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent", "_layouts", "_casts", "_integers",
+    "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent", "_layouts", "_casts", "_integers", "_straight",
 ):  # fmt: skip
     _module = extension(_name)
     if _module is not None:
@@ -101,7 +111,7 @@ for _name in (
             _module.use_process(process, devices.cpu, Tensor, ambient, UNTRACKED_VIEW)
         if _name == "_views":
             _module.use_views(make_view, ambient)
-            view_of = _module.bind
+            view_of, parts_of = _module.bind, _module.bind_parts
         if _name == "_layouts":
             laid_out, written_once = _module.laid_out, _module.written_once
             joined_pixels, spread = _module.joined_pixels, _module.spread

@@ -134,6 +134,14 @@ def check_addressable(shape: tuple, stride: tuple | None, itemsize: int) -> None
 
 def check_known(shape: tuple, itemsize: int) -> None:
     """The same of a row-major result, before anything as long is made; symbols are looked at when they are numbers."""
+    total = itemsize
+    for n in shape:
+        if n.__class__ is not int or n < 0:
+            break
+        total *= n or 1
+    else:
+        if total < 2**63:
+            return
     if all(n.__class__ is int for n in shape):
         check_addressable(shape, None, itemsize)
 

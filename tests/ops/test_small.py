@@ -191,6 +191,51 @@ MORE = {  # samples of which are all of another kind
             (torch.tensor([True, False, True]), (2, 3, 2), ()),
         )
     ],
+    "_unique2.default": [
+        (torch.tensor(values).to(dtype), True, *wanted)
+        for values in ([[3, -3], [100, 3]], [2], 5, [-128, 127, 0, -128], [0, 1 << 40], [])
+        for dtype in DTYPES
+        for wanted in ((False, False), (True, False), (True, True))
+        if dtype.is_signed or values == [2]
+    ],
+    "dropout.default": [
+        (torch.tensor(values, dtype=dtype), p, train)
+        for values in ([[1.0, -0.0, 2.0], [math.nan, math.inf, -3.0]], [], 2.0)
+        for dtype in (torch.float32, torch.float64)
+        for p, train in ((0.5, True), (0.9, True), (0.5, False), (1.0, True), (0.0, True), (1.5, True))
+    ],
+    "linalg_lstsq.default": [
+        (torch.eye(3, n, dtype=dtype) + 0.1, torch.arange(6.0, dtype=dtype).reshape(3, 2), rcond, driver)
+        for n in (2, 3, 5)
+        for dtype in (torch.float32, torch.float64)
+        for rcond, driver in ((None, None), (0.1, "gelsy"), (None, "gelsd"), (None, "gels"))
+    ],
+    "pad.default": [
+        (torch.arange(24.0).reshape(shape).to(dtype), amounts, mode, value)
+        for shape in ((2, 3, 4), (1, 2, 3, 4), (24,), (1, 2, 1, 3, 4))
+        for dtype in (torch.float32, torch.int64, torch.int16)
+        for amounts in ((1, 2), (3, 0, 1, 3), (1, 1, 1, 1, 1, 0), (0, 0), (-1, 2), (5, 0), (1,))
+        for mode, value in (
+            *((mode, None) for mode in ("constant", "reflect", "replicate", "circular", "other")),
+            ("constant", 2.0),
+            ("constant", 1e300),
+            ("circular", 0.0),
+        )
+    ],
+    "_upsample_bilinear2d_aa.default": [
+        (
+            torch.tensor([0.5, math.nan, 2.0, -1.0] * (h * w), dtype=dtype).reshape(2, 2, h, w),
+            size,
+            align,
+            scale,
+            scale,
+        )
+        for dtype in (torch.float32, torch.float64)
+        for h, w in ((8, 8), (5, 9), (2, 2))
+        for size in ((3, 3), (8, 8), (1, 2), (4, 7))
+        for align in (False, True)
+        for scale in (None, 0.4)
+    ],
     "pixel_unshuffle.default": [(torch.arange(96.0).reshape(2, 2, 4, 6), 2), (torch.arange(24.0).reshape(1, 4, 6), 2)],
 }
 

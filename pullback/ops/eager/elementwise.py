@@ -16,9 +16,9 @@ from ...core.dtype import FLOAT, dtype
 from ...core.small import spread, written_once
 from ..system.operator import Operator
 from ..system.scalars import check_fits
-from .kernels import half_kernel_of, half_loop_of, half_number_loop_of, has_loop, kernel_of, loop_of
+from .kernels import half_kernel_of, half_loop_of, half_number_loop_of, has_loop, kernel_of, loop_of, straight_of
 from .large import looped_dtypes, loops_of, over_all, shares
-from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
+from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain, live
 from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
 from .views import is_unheard, may_have_history
 
@@ -68,7 +68,7 @@ def names_of(op: Operator) -> dict:
         names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, output, None)}
     if declared.ufunc is not None:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
-        names |= {"loop": loop_of(functional), "FLOAT32": dtypes.float32}
+        names |= {"loop": loop_of(functional), "FLOAT32": dtypes.float32, "straight": straight_of(functional)}
         names |= {"half_loop": half_loop_of(functional), "half_number_loop": half_number_loop_of(functional)}
         names |= {"LOOPS": loops_of(functional), "over_all": over_all, "shares": shares}
     if declared.constant is not None:
@@ -117,10 +117,11 @@ def _defaults(call: Call) -> list[str]:
 
 def _ufunc_lines(call: Call) -> list[str]:
     x, *others = call.tensors
+    first = [] if loop_of(call.op) is None or straight_of(call.op) is None else _straight_lines(call, "d is FLOAT32")
     if others:
-        body = _binary_lines(call, x, others[0])
+        body = _binary_lines(call, x, others[0], first)
     else:
-        body = [f"r = {_unary(call, x, '...')}", *_finish(call, [x])]
+        body = [*first, f"r = {_unary(call, x, '...')}", *_finish(call, [x])]
     lines = block(f"if mode < 2 and d in DIRECT and {x}._array.size < LARGE:", *body)
     if loops_of(call.op):
         lines += block("elif mode < 2 and d in LOOPS:", *_large_lines(call, x, *others))
@@ -150,12 +151,12 @@ def _is_alike(y: str) -> str:
     return f"d is {y}.dtype and not {y}._keys"
 
 
-def _binary_lines(call: Call, x: str, y: str) -> list[str]:
+def _binary_lines(call: Call, x: str, y: str, first: list[str]) -> list[str]:
     few = (
         f"{x}._array.ndim < 3"  # dimensions: where there are more, the last may be short, and operands repeated inside
     )
     both = f"{_ufunc(call)}({x}._array, {y}._array, out=...) if {few} else {_ufunc(call)}(*spread({x}._array, {y}._array), out=...)"
-    pair = attempt(f"r = {both}", "ValueError", *_finish(call, [x, y]))
+    pair = [*first, *attempt(f"r = {both}", "ValueError", *_finish(call, [x, y]))]
     alike = block(f"if {_is_alike(y)} and {y}._array.size < LARGE:", *pair)
     lines = block(f"if {y}.__class__ in PLAIN:", *alike, *_meeting_lines(call, x, y))
     if _takes_number(call.op, y):
@@ -243,7 +244,14 @@ class KernelCase(PlainCase):
         looped = {"LOOPED": looped_dtypes(op), "shares": shares}
         half = {"half_kernel": half_kernel_of(op), "rounded": rounded, "fitted": fitted}
         own = {"DIRECT_KERNEL": direct, "OTHER_KERNEL": self.others(op)}
-        return {"kernel": kernel_of(op), "check": op.declared.check, **own, **looped, **half}
+        return {
+            "kernel": kernel_of(op),
+            "straight": straight_of(op),
+            "check": op.declared.check,
+            **own,
+            **looped,
+            **half,
+        }
 
 
 class AnyKernelCase(KernelCase):
@@ -343,7 +351,7 @@ def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = (), in
     done = [*block("if r.__class__ is not ndarray:", "r = np.asarray(r)"), *own, *_finish(call, call.tensors)]
     run = f"r = {_kernel_call(call, integers)}"
     # arrays that do not broadcast: the error is the general path's
-    tried = attempt(run, "ValueError", *done) if shapes else [run, *done]
+    tried = [*_straight_lines(call), *(attempt(run, "ValueError", *done) if shapes else [run, *done])]
     lines = block(f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', *kinds, size)}:", *checks, *tried)
     lines += _half_kernel_lines(call, checks)
     if case_of(call.op).others(call.op):  # type: ignore[union-attr]
@@ -351,6 +359,18 @@ def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = (), in
         lines += block(f"elif {all_of('mode < 2', 'd in OTHER_KERNEL', *_alike(call)[1], small)}:", *checks, *tried)
     plain = is_plain(call.tensors, *_values_are_plain(call))
     return block(f"if {plain}:", "mode = ambient.mode", f"d = {first}.dtype", *lines)
+
+
+def _straight_lines(call: Call, condition: str = "") -> list[str]:
+    """A function in C is asked first, where the kernel is a loop and what it gives is of the result's dtype: it knows of few elements."""
+    if straight_of(call.op) is None:
+        return []
+    values = [f"{v}._array" if v in call.tensors else v for v in call.values]
+    record = (
+        block(f"if {live(call.tensors)}:", f"return record.record(t, {call.given})") if call.op.differentiable else []
+    )
+    asked = [f"t = straight({', '.join(values)})", *block("if t is not None:", *record, "return t")]
+    return block(f"if {condition}:", *asked) if condition else asked
 
 
 def _half_kernel_lines(call: Call, checks: list[str]) -> list[str]:
@@ -424,6 +444,21 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
         alike = [f"{y}.dtype is d", f"{y}._array.shape == {x}._array.shape", _writable([x, y], "LOOPS", ">=")]
         shared = is_plain([y], *alike, f"shares({x}._array, {y}._array)")
         lines += block(f"if {shared}:", f"LOOPS[d]({x}._array, {y}._array, out={x}._array)", *done)
+    if isinstance(
+        call.op.declared.promote, str
+    ):  # of two dtypes that meet: computed in that one, rounded to the first's
+        met = all_of(
+            "d.category == 2", f"(meet := MEET.get((d, {y}.dtype))) in DIRECT", f"{x}._array.ndim and {y}._array.ndim"
+        )
+        wide = f"r = {_ufunc(call)}({x}._array.astype(meet.numpy, copy=False), {y}._array.astype(meet.numpy, copy=False), out=...)"
+        write = block(f"if r.shape == {x}._array.shape:", f"{x}._array[...] = r", *done)
+        met_lines = [
+            "kept = d",
+            "d = meet",
+            *attempt(wide.replace("r = ", "r = ", 1), "ValueError", *write),
+            "d = kept",
+        ]
+        lines += block(f"if {is_plain([y], met, _writable([x, y], 'DIRECT'))}:", *met_lines)
     if _takes_number(call.op, y):
         lines += block(
             f"if {all_of(_number_fits(call, y), _writable([x], 'DIRECT'))}:",

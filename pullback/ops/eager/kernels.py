@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core.elements import halved, table
+from ...core.elements import halved, straight, table
 from ...core.halves import HALVES
 from ...core.source import run_source
 from ..system.operator import Operator, key_of
@@ -100,7 +100,7 @@ def loop_of(op: Operator):
 
 
 _ROWS = frozenset(
-    ("add", "subtract", "multiply", "divide", "exp")
+    ("add", "subtract", "multiply", "divide", "exp", "sqrt", "floor", "ceil")
 )  # ufuncs of which there are loops that are not eager's own
 
 
@@ -139,6 +139,33 @@ def half_kernel_of(op: Operator) -> Callable | None:
     found = {words: halved(":".join([key_of(op), *words])) for words in variants}
     scope: dict = {"HALVES": HALVES, "REALS": REALS, "is_number": _is_single}
     return _kernel_text(op, {w: u for w, u in found.items() if u is not None}, scope, "{0}.dtype in HALVES", "None")
+
+
+_WORDS = {"None": None, "True": True, "False": False}
+_BY_PARTS = frozenset(("nan_to_num.default",))  # which take the real and the imaginary parts of numbers as they are
+_MOST_STRAIGHT = 8  # arguments of a call, and variants of an operator
+
+
+@cache
+def straight_of(op: Operator) -> Callable | None:
+    """The function in C for few elements of an operator whose kernel is a loop, by its variants; None where there is none."""
+    variants, arguments = table.get(key_of(op)), op.schema.arguments
+    if variants is None or op.kernel is None or max(len(variants), len(arguments)) > _MOST_STRAIGHT:
+        return None
+    if any(a.is_list for a in arguments):
+        return None
+    roles = {words: _roles(arguments, list(words)) for words in variants}
+    return straight(key_of(op), roles, key_of(op) in _BY_PARTS)
+
+
+def _roles(arguments, left: list[str]) -> list[tuple[str, object]]:
+    """What each argument of a variant is: an array, a number, or a value that it must have. Of those with a choice, `left` says which."""
+    found: list[tuple[str, object]] = []
+    for a in arguments:
+        is_number = not a.is_tensor and a.base in NUMBERS
+        word = "*" if (a.is_tensor or is_number) and not a.optional else left.pop(0)
+        found.append(("w", _WORDS.get(word, word)) if word != "*" else ("n" if is_number else "x", None))
+    return found
 
 
 def has_loop(op: Operator) -> bool:

@@ -29,6 +29,7 @@ from .selection import where
 
 _KBETA = math.sqrt(2 / math.pi)
 _KAPPA = 0.044715
+_REALS = frozenset((int, float))
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
@@ -78,9 +79,11 @@ elu_backward = pointwise(
 
 def _check_elu(self, alpha, scale=1, input_scale=1) -> None:
     """What PyTorch computes in: single precision at least."""
+    if (alpha.__class__ in _REALS and -448 <= alpha <= 448) and scale.__class__ in _REALS and -448 <= scale <= 448:
+        if input_scale.__class__ in _REALS and -448 <= input_scale <= 448:  # which all hold
+            return
     for value in (alpha, scale, input_scale):
-        if value.__class__ not in (int, float) or not -448 <= value <= 448:  # which all hold
-            check_fits(value, dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32)
+        check_fits(value, dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32)
 
 
 elu = pointwise(

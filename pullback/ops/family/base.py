@@ -79,7 +79,8 @@ class Family:
             return small.view_of(key_of(op), op)
         function, declared = small.table.get(key_of(op)), op.declared
         by_place = declared.names_memory or declared.reads_shape_only or declared.warns_of_order
-        by_values = self.takes_copies and not (by_place or declared.writes_unseen or declared.samples)
+        draws = declared.samples or "nondeterministic_seeded" in (declared.tags or ())  # in the order of memory
+        by_values = self.takes_copies and not (by_place or declared.writes_unseen or draws)
         if function is not None and declared.moves:
             function = small.through_bits(function)
         if function is None or not by_values or "!" in op.text or "(a" in op.text:

@@ -21,7 +21,7 @@ from ..eager.functions import bypassing
 from ..eager.views import is_plain_tensor, may_have_history, plain_view
 from ..make.lifting import lifted
 from ..shape.shapes import overridden, raw
-from ..shape.views import alias, select, slice_
+from ..shape.views import alias, basic_part, select, slice_
 from ..system.dispatch import dispatch
 from ..system.operator import exports
 from ..system.overrides import call_overridden
@@ -284,6 +284,9 @@ def getitem(self, index):
                 start = index if index >= 0 else index + size
                 offset = self._offset + start * (a.strides[0] // a.itemsize) if start else self._offset
         elif kind is tuple:
+            if not (mode and self._autograd is not None and may_have_history(self)):
+                if (out := basic_part(self, index)) is not None:
+                    return out
             if (out := _basic(self, index)) is not None or (out := quick.columns(self, index)) is not None:
                 return out
             if (out := quick.pairs(self, index)) is not None or (out := quick.mixed(self, index, _basic)) is not None:

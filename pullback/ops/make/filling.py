@@ -153,6 +153,9 @@ def fill(input, value) -> Tensor:
     return dispatch(fill_tensor if isinstance(value, Tensor) else fill_scalar, (input, value))
 
 
+_NUMBERS = frozenset((int, float, bool))
+
+
 @front("torch.fill_", "Tensor.fill_")
 def fill_(input, value) -> Tensor:
     if isinstance(value, Tensor):
@@ -161,4 +164,6 @@ def fill_(input, value) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
         return dispatch(fill_tensor.inplace, (input, value))
+    if value.__class__ in _NUMBERS and isinstance(input, Tensor):
+        return dispatch(fill_scalar.inplace, (input, value))
     return dispatch(fill_scalar.inplace, fill_scalar.convert((input, value)))

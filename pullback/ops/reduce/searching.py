@@ -144,6 +144,7 @@ def _check_boundaries(boundaries: Tensor) -> None:
 
 @composite(
     "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    warns_of_order=True,
     check_out=exact_out,
     **HIDDEN,
 )

@@ -191,7 +191,30 @@ def ravel(self):
     return self.contiguous().view(-1)
 
 
-@composite("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", out=False)
+@bypassing("view.default")
+def _quick_unflatten(input, dim, sizes):
+    if not is_plain_tensor(input) or dim.__class__ is not int or sizes.__class__ not in SIZES:
+        return None
+    a = input._array
+    shape = a.shape
+    if not -len(shape) <= dim < len(shape) or not a.size or not a.flags.c_contiguous:
+        return None
+    for s in sizes:
+        if s.__class__ is not int or s < -1:
+            return None
+    d = dim % len(shape)
+    try:
+        result = a.reshape((*shape[:d], *sizes, *shape[d + 1 :]))
+    except ValueError:
+        return None
+    return plain_view(input, result, input._offset, view_, (input, result.shape))
+
+
+@composite(
+    "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+    out=False,
+    plain=FunctionCase(_quick_unflatten),
+)
 def unflatten(self, dim, sizes):
     d = wrap_dim(dim, self.ndim)
     if not sizes:

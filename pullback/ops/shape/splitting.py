@@ -16,7 +16,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from .joining import cat, joined_out
 from .shapes import narrow_bounds
-from .views import quick_split, slice_, split_even, split_with_sizes
+from .views import quick_pieces, quick_split, slice_, split_even, split_with_sizes
 
 Pieces = tuple[Tensor, ...]
 
@@ -65,8 +65,9 @@ def tensor_split(
     input, indices_or_sections=None, dim: int = 0, *, indices=None, sections=None, tensor_indices_or_sections=None
 ) -> Pieces:
     """Pieces that differ in size by at most one, or pieces between given places."""
-    given = (indices_or_sections, indices, sections, tensor_indices_or_sections)
-    how = next((g for g in given if g is not None), None)
+    how = indices_or_sections
+    if how is None:
+        how = next((g for g in (indices, sections, tensor_indices_or_sections) if g is not None), None)
     if not input.ndim:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     wrap_dim(dim, input.ndim)
@@ -102,6 +103,8 @@ def _near_equal(t: Tensor, sections: int, dim: int) -> Pieces:
     d = wrap_dim(dim, t.ndim)
     size, larger = divmod(t.shape[d], sections)
     places = [i * size + min(i, larger) for i in range(sections + 1)]
+    if (pieces := quick_pieces(t, d, places)) is not None:
+        return pieces
     return tuple(dispatch(slice_, (t, d, a, b, 1)) for a, b in zip(places, places[1:], strict=False))
 
 

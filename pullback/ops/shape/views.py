@@ -13,6 +13,7 @@ import numpy as np
 from ...core.geometry import wrap_dim
 from ...core.modes import ambient
 from ...core.objects import make_view
+from ...core.small import parts_of
 from ...core.storage import check_bounds, storage_of
 from ...core.tensor import META
 from ..eager.functions import bypassing
@@ -245,6 +246,17 @@ unfold = view(
 
 
 # ---- several views at once
+basic_part, _pieces = parts_of(select, slice_)
+
+
+@bypassing("slice.Tensor")
+def quick_pieces(input, dim: int, places: list):
+    """The slices between places along a dimension, or None where it takes more than views of a plain tensor without history."""
+    if not is_plain_tensor(input) or ambient.mode and input._autograd is not None and may_have_history(input):
+        return None
+    return _pieces(input, dim, places)
+
+
 def plain_views(input, arrays: list, offsets: list, op, args: tuple) -> tuple:
     """Several views of a plain tensor, already made as arrays: one node for all of them."""
     mode = ambient.mode

@@ -32,7 +32,7 @@ from .spelling import RENAMED, UNSET, by_own_names, raise_missing, respelled, sp
 COMMON.update({
     "ambient": ambient, "general": general, "Tensor": Tensor, "PLAIN": PLAIN, "cpu": devices.cpu,
     "LARGE": LARGE, "UNSET": UNSET, "np": np, "make_tensor": make_tensor, "mark_views": mark_views, "pack_results": pack_results,
-    "call_old_form": call_old_form, "respelled": respelled, "raise_missing": raise_missing, "NO_OUT": {"out": None},
+    "call_old_form": call_old_form, "respelled": respelled, "raise_missing": raise_missing,
 })  # fmt: skip
 
 

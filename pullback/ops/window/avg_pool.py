@@ -113,6 +113,7 @@ def _declare_adaptive(spatial: int) -> Operator:
     name, n = f"adaptive_avg_pool{spatial}d", spatial
     laid_out = spatial == 2
     kernel_name = name if spatial == 2 else f"{name}_cpu"
+    whole = (1,) * spatial
 
     def kernel(xp, x, size):
         out = pool_shape.adaptive(name, x.shape, spatial, size)
@@ -160,7 +161,7 @@ def _declare_adaptive(spatial: int) -> Operator:
     )
     def public(self: Tensor, output_size: tuple) -> Tensor:
         pool_shape.adaptive(name, self.shape, spatial, output_size)
-        if all(o == 1 for o in output_size):  # the whole image: an ordinary mean
+        if output_size == whole or all(o == 1 for o in output_size):  # the whole image: an ordinary mean
             out = self.mean(tuple(range(-spatial, 0)), True)
             if self.ndim != spatial + 2 or not prefers_channels_last(self):
                 return out

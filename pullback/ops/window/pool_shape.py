@@ -121,8 +121,19 @@ def _check_filled(function: str, shape: tuple, spatial: int) -> None:
             )
 
 
+def _are_some(sizes: tuple) -> bool:
+    """Whether all are plain numbers above 0."""
+    for n in sizes:
+        if n.__class__ is not int or n <= 0:
+            return False
+    return True
+
+
 def adaptive(function: str, shape: tuple, spatial: int, size: tuple) -> tuple:
     """The spatial size of an adaptive pool's result."""
+    if len(size) == spatial and len(shape) - spatial in (1, 2) and _are_some(shape) and _are_some(size):
+        check_known((*shape[:-spatial], *size), 8)
+        return tuple(size)
     if len(size) != spatial:
         words = {
             "adaptive_avg_pool3d": "adaptive_avg_pool3d: output_size must be 3",

@@ -156,6 +156,7 @@ def compositions() -> Iterator[Call]:
     yield "scaled_dot_product_attention.default", functools.partial(F.scaled_dot_product_attention, x, x, x)
     yield "matmul.default", functools.partial(operator.matmul, x, x.t().clone())
     yield "reshape.default", functools.partial(x.reshape, (4, 3))
+    yield "unflatten.int", functools.partial(x.unflatten, 1, (2, 2))
     yield "flatten.using_ints", functools.partial(torch.flatten, x)
     yield "chunk.default", functools.partial(torch.chunk, x, 2)
     yield "narrow.default", functools.partial(torch.narrow, x, 0, 1, 2)

@@ -183,3 +183,98 @@ def test_double_backward():
     (second,) = torch.autograd.grad(first.sum(), x)
     t = x.detach().double().tanh()
     np.testing.assert_allclose(second.numpy(), ((1 - t * t) * (2 - 2 * t * x.detach().double())).numpy(), atol=2e-5)
+
+
+FEW = {
+    "elu": lambda x: F.elu(x, 0.7), "selu": F.selu, "celu": lambda x: F.celu(x, 1.3), "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+    "softplus": lambda x: F.softplus(x, 2, 3), "hardtanh": lambda x: F.hardtanh(x, -0.5, 0.25), "threshold": lambda x: F.threshold(x, 0.1, 7),
+    "hardshrink": lambda x: F.hardshrink(x, 0.3), "softshrink": F.softshrink, "clamp": lambda x: x.clamp(-1, 1), "clamp from below": lambda x: x.clamp(min=0.5),
+    "clamp_max": lambda x: x.clamp_max(True), "nan_to_num": torch.nan_to_num, "nan_to_num by numbers": lambda x: x.nan_to_num(1, posinf=2.5),
+    "lerp": lambda x: torch.lerp(x, x.flip(0), 0.3), "addcmul": lambda x: torch.addcmul(x, x.flip(0), x, value=0.5), "rsub": lambda x: torch.rsub(x, x.flip(0), alpha=2),
+    "relu": F.relu, "atan2": lambda x: torch.atan2(x, x.flip(0)), "logit": lambda x: torch.logit(x, 0.1), "gelu": lambda x: F.gelu(x, approximate="tanh"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(FEW))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_few_elements_are_what_many_are(name, dtype):
+    """Few go straight to a loop where they lie densely, through the array library's ufuncs where not."""
+    x = numbers(977, dtype)
+    expected = FEW[name](x)
+    for n in (0, 1, 31, 32, 33, 976):
+        start = 977 - n
+        padded = torch.stack([x[start:], x[start:]], -1)
+        same(FEW[name](padded[..., 0]), FEW[name](x[start:].clone()))
+    for shape in ((1, 977), (977, 1)):
+        same(FEW[name](x.reshape(shape)) if shape[0] == 977 else expected.reshape(shape), expected.reshape(shape))
+    scalar = torch.tensor(0.75, dtype=dtype)
+    if "flip" not in name and name not in ("lerp", "addcmul", "rsub", "atan2"):
+        same(FEW[name](scalar), FEW[name](scalar.reshape(1)).reshape(()))
+    recorded = x.clone().requires_grad_()
+    assert FEW[name](recorded).grad_fn is not None and FEW[name](x).grad_fn is None
+
+
+def test_parts_of_complex_numbers_that_are_none():
+    x = torch.tensor([complex(np.nan, np.inf), complex(-np.inf, -0.0), 1 + 2j])
+    for d in (torch.complex64, torch.complex128):
+        big = torch.finfo(d).max
+        z = x.to(d)
+        assert torch.nan_to_num(z).tolist() == [complex(0, big), complex(-big, -0.0), 1 + 2j]
+        assert torch.nan_to_num(z.reshape(3, 1).expand(3, 2), 5, 6, 7)[:, 1].tolist() == [
+            5 + 6j,
+            complex(7, -0.0),
+            1 + 2j,
+        ]
+        assert torch.nan_to_num(z).dtype is d
+
+
+def test_numbers_that_single_precision_does_not_hold():
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="overflow"):
+        F.elu(x, 1e300)
+    assert (
+        x.nan_to_num(posinf=1e300).tolist() == [1.0] * 3
+        and torch.tensor([np.inf]).nan_to_num(posinf=1e300).item() == np.inf
+    )
+
+
+@pytest.mark.parametrize("own", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str)
+@pytest.mark.parametrize("other", [torch.float32, torch.float64, torch.int64, torch.bfloat16], ids=str)
+def test_a_tensor_of_another_dtype_is_met_in_place(own, other):
+    x, y = (
+        numbers(35, own).reshape(5, 7),
+        (numbers(35, torch.float32, 1).nan_to_num(0, 0, 0) * 3).to(other).reshape(5, 7),
+    )
+    for op in (torch.add, torch.mul, torch.sub):
+        for a, b in ((x, y), (x.t(), y.t()), (x, y[0])):
+            expected, found = op(a, b).to(own), a.clone()
+            version = found._version
+            assert getattr(found, f"{op.__name__}_")(b) is found and found._version == version + 1
+            torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.ones(3, dtype=torch.int64).add_(torch.ones(3))
+    with pytest.raises(RuntimeError, match="shape"):
+        torch.ones(3).add_(torch.ones(2, 3, dtype=torch.float64))
+
+
+def test_results_of_few_columns_of_many_rows():
+    rng = np.random.default_rng(0)
+    for rows, columns in ((128, 1), (200, 3), (1000, 16), (131, 64), (257, 63), (128, 65)):
+        x = rng.standard_normal((2, rows, columns))
+        for d, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
+            t = torch.from_numpy(x).to(d)
+            np.testing.assert_allclose(t.sum(1).numpy(), x.sum(1), rtol=tolerance, atol=100 * tolerance)
+            np.testing.assert_allclose(t.mean(1).numpy(), x.mean(1), rtol=tolerance, atol=tolerance)
+            same(
+                t.amax(1), torch.stack([row.amax() for row in t.transpose(1, 2).reshape(-1, rows)]).reshape(2, columns)
+            )
+            t[0, rows - 1, 0] = np.nan
+            assert t.amin(1).isnan().sum() == 1 and t.sum(1).isnan().sum() == 1
+
+
+def test_an_output_is_written_without_a_look_at_its_elements():
+    x, out = torch.rand(3, 4), torch.empty(3, 4)
+    assert torch.exp(x, out=out) is out and torch.equal(out, x.exp())
+    assert torch.equal(torch.exp(x, out=None), x.exp())
+    with pytest.raises(TypeError):
+        torch.exp(x, other=None)

@@ -1,5 +1,6 @@
 """Attention: the blocked operator against the computation written out, masks, gradients of both orders."""
 
+import numpy as np
 import pytest
 
 import pullback as torch
@@ -125,3 +126,20 @@ def test_sizes_of_zero(q, k, v):
     out = F.scaled_dot_product_attention(torch.ones(q), torch.ones(k), torch.ones(v))
     assert tuple(out.shape) == (2, q[1], 5)
     assert out.numel() == 0 or out.unique().tolist() == [float(k[1] > 0)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 16, 20, 32, 40])
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_of_any_size(size, causal):
+    rng = np.random.default_rng(size)
+    q, k, v = (torch.from_numpy(rng.standard_normal((2, 2, n, size))) for n in (70, 70, 70))
+    seen = torch.ones(70, 70, dtype=torch.bool).tril() if causal else torch.ones(70, 70, dtype=torch.bool)
+    weights = (q @ k.mT / size**0.5).masked_fill(~seen, -float("inf")).softmax(-1)
+    for d, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
+        given = [t.to(d).requires_grad_() for t in (q, k, v)]
+        found = torch.nn.functional.scaled_dot_product_attention(*given, is_causal=causal)
+        torch.testing.assert_close(found.double(), weights @ v, rtol=tolerance, atol=tolerance)
+        of_v = torch.autograd.grad(found.sum(), given[2])[0]
+        torch.testing.assert_close(
+            of_v.double(), weights.mT @ torch.ones_like(v), rtol=10 * tolerance, atol=10 * tolerance
+        )

@@ -123,3 +123,58 @@ def test_modes_subclasses_and_overrides_see_the_call():
     finally:
         library._destroy()
     assert small.view_of("none.default", None) is None
+
+
+INDICES = [
+    (slice(1, 3), slice(2, None)), (slice(None), 1), (0, slice(None, None, 2)), (-1, -2), (slice(None), slice(None)), (..., 1), (1, ..., slice(0, 1)),
+    (slice(0, 4), slice(1, 9, 3), 1), (..., slice(-3, -1), 0), (slice(2, 1), 0), (slice(1, None),), (slice(None),), (None, 1), (7, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_parts_by_python_s_own_index(index) -> None:
+    for x in [x for dtype in DTYPES for x in sources(dtype) if x.ndim == 3]:
+        try:
+            expected = x.numpy()[index]
+        except IndexError:
+            with pytest.raises(IndexError):
+                x[index]
+            continue
+        found = x[index]
+        assert found.shape == expected.shape and found.tolist() == expected.tolist()
+        if expected.size:
+            assert found.data_ptr() == expected.ctypes.data and found._base is (x if x._base is None else x._base)
+            strides = tuple(s // x.itemsize for s, n in zip(expected.strides, expected.shape) if n > 1)
+            assert tuple(s for s, n in zip(found.stride(), found.shape) if n > 1) == strides
+
+
+def test_parts_keep_history_and_are_made_again() -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4).requires_grad_()
+    y = x * 1
+    y[1, 1:, ::2].mul_(3)
+    assert x.grad is None and y.grad_fn is not None
+    (g,) = torch.autograd.grad(y.sum(), x)
+    assert g.tolist() == [[[1.0] * 4] * 3, [[1.0] * 4, [3, 1, 3, 1], [3, 1, 3, 1]]]
+    z = torch.zeros(3, 4)
+    part = z[1:, 1]
+    part.add_(torch.ones(2, requires_grad=True))
+    assert z.grad_fn is not None and part.grad_fn is not None
+    with torch.no_grad():
+        quiet = x[0, 1:]
+    assert not quiet.requires_grad
+    first, second = torch.zeros(5, 2).tensor_split(2)
+    assert (first.shape, second.shape) == ((3, 2), (2, 2)) and second._base is first._base
+    assert [p.tolist() for p in torch.arange(3).tensor_split(5)] == [[0], [1], [2], [], []]
+    assert all(p.grad_fn is not None for p in x.tensor_split(3, 1))
+
+
+def test_a_dimension_in_parts() -> None:
+    x = torch.arange(24.0).reshape(2, 12)
+    for sizes in ((3, 4), (-1, 4), (12,), (2, -1, 3), torch.Size([6, 2])):
+        found = x.unflatten(1, sizes)
+        assert found.data_ptr() == x.data_ptr() and torch.equal(found, x.reshape(2, *sizes))
+    assert x.t().unflatten(0, (3, 4)).stride() == (4, 1, 12)
+    for sizes in ((5, -1), (-1, -1), (-2, 6), (3, 3), ()):
+        with pytest.raises(RuntimeError, match="unflatten"):
+            x.unflatten(1, sizes)
+    assert torch.zeros(0, 4).unflatten(0, (0, 3)).shape == (0, 3, 4)
