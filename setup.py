@@ -26,7 +26,7 @@ EXTENSIONS = {
     "picks": (f"{LOOPS} {ROUNDED}", "arrays moves fronts"),
     "shapes": ("-O3 -fwrapv", "arrays moves layouts fronts"),
     "chains": (LOOPS, "arrays moves fronts types lanes elements chains"),
-    "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves signs"),
+    "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves signs spectral"),
     "fourier": (LOOPS, "arrays moves fourier"),
     "pools": (f"{LOOPS} {ROUNDED}", "arrays moves fronts layouts pools"),
     "sums": (LOOPS, "arrays moves types lanes elements sums"),

@@ -210,6 +210,18 @@ MORE = {  # samples of which are all of another kind
         for dtype in (torch.float32, torch.float64)
         for rcond, driver in ((None, None), (0.1, "gelsy"), (None, "gelsd"), (None, "gels"))
     ],
+    "linalg_matrix_rank.atol_rtol_float": [
+        (x.to(dtype), *rest)
+        for x in (
+            torch.ones(3, 3),
+            torch.eye(2, 4),
+            torch.zeros(2, 2),
+            torch.arange(24.0).reshape(2, 4, 3),
+            torch.full((2, 2), math.nan),
+        )
+        for dtype in (torch.float32, torch.float64)
+        for rest in ((None, None, False), (0.5, None, False), (None, None, True))
+    ],
     "pad.default": [
         (torch.arange(24.0).reshape(shape).to(dtype), amounts, mode, value)
         for shape in ((2, 3, 4), (1, 2, 3, 4), (24,), (1, 2, 1, 3, 4))
