@@ -36,6 +36,7 @@ class Journal:
         self.touched: dict[int, set] = {}
         self.originals: dict[int, object] = {}  # what containers held when the graph was entered
         self.pins: list = []
+        self.cleared: set[int] = set()  # tensors whose gradient was let go of at some time
 
     def is_touched(self, target, key) -> bool:
         """Whether an item was written since the graph was entered."""
@@ -87,6 +88,8 @@ class Journal:
         """An attribute that is no item of the object's `__dict__`: the caller has written it."""
         self.undo.append(undo)
         self.touch(obj, name)
+        if name == "grad" and value is None:
+            self.cleared.add(id(obj))
         self._note(Effect("attribute", obj, name, value))
 
     def delete_attribute(self, obj, name: str) -> None:
@@ -125,6 +128,12 @@ class Journal:
         places[place] = len(self.log)
         self.log.append(effect)
 
+    def let_go_first(self) -> list[Effect]:
+        """Writes that can be made before the graph runs: of gradients that the program lets go of, so that their memory is free while new
+        ones are computed. Should the graph fail, they are gone as they would be then."""
+        kept = [e for e in self.log if e.kind == "attribute" and e.key == "grad" and id(e.target) in self.cleared]
+        return [e._replace(value=None) for e in kept]
+
     def take_back(self) -> None:
         """Everything outside is again as it was."""
         while self.undo:
@@ -132,7 +141,7 @@ class Journal:
 
     def let_go(self) -> None:
         """The capture is over: nothing that was written to is kept."""
-        for kept in (self.log, self.places, self.touched, self.originals, self.pins):
+        for kept in (self.log, self.places, self.touched, self.originals, self.pins, self.cleared):
             kept.clear()
 
 

@@ -310,6 +310,7 @@ class Capture:
         rebuild = Rebuild(self.world)
         conditions = self.world.outside.conditions
         effects = [rebuild.effect(e) for e in self.world.journal.log]
+        before = [rebuild.effect(e) for e in self.world.journal.let_go_first()]
         if ended is None:
             last = [f"return {rebuild.expression(value)}"]
         else:
@@ -338,6 +339,10 @@ class Capture:
         body = conditions.body()
         lines = [*prologue, f"if not ({self.ambient_test}): return MISS"]
         lines += ["try:", *("    " + line for line in body or ["pass"]), "except MISSING: return MISS"]
+        made = "|".join(
+            [r"r\d+", *re.findall(r"^(\w+)(?: =|,)", "\n".join(rebuild.lines), re.MULTILINE)]
+        )  # not there yet
+        lines += [line for line in before if not re.search(rf"\b(?:{made})\b", line)]
         lines += [*calls, *rebuild.lines, *effects, *last]
         text = "\n".join(["def entry(frames):", *("    " + line for line in lines)])
         conditions.namespace.update(MISS=MISS, STOP=STOP, run=run, MISSING=MISSING)

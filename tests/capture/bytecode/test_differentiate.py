@@ -1,5 +1,8 @@
 """backward() and optimizers inside compiled functions: one graph, and everything outside as the engine leaves it."""
 
+import functools
+import weakref
+
 import pytest
 
 import pullback as torch
@@ -174,3 +177,35 @@ def test_a_factory_that_is_asked_for_a_leaf(backend):
         return torch.autograd.grad(leaf**3, leaf, grad_outputs=g)[0]
 
     assert torch.compile(f, backend=backend)(torch.ones(3)).tolist() == [12.0] * 3
+
+
+def test_gradients_that_a_step_lets_go_of_are_gone_while_it_runs():
+    """Where it does so first: their memory is free for what it computes. One that somebody else has stays."""
+    layer, alive = torch.nn.Linear(3, 2), []
+
+    def watching(module, inputs):
+        def run(*args):
+            alive.append([r() is not None for r in refs])
+            return module(*args)
+
+        return run
+
+    @functools.partial(torch.compile, backend=watching)
+    def step(x):
+        layer.zero_grad()
+        layer(x).square().sum().backward()
+
+    refs = []
+    for _ in range(3):
+        step(torch.randn(4, 3))
+        refs = [weakref.ref(p.grad) for p in layer.parameters()]
+        kept = layer.bias.grad
+    assert alive == [[], [False, True], [False, True]] and kept is layer.bias.grad
+
+
+def test_gradients_that_are_added_to_stay():
+    w = torch.ones(3, requires_grad=True)
+    run = torch.compile(lambda: (w * 2).sum().backward())
+    for _ in range(3):
+        run()
+    assert w.grad.tolist() == [6.0] * 3
