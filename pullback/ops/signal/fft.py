@@ -54,7 +54,17 @@ def r2c_kernel(xp: Any, a: Array, dim: Sequence[int], normalization: int, onesid
         shape = half_shape(a.shape, dim[-1]) if onesided else a.shape
         return xp.empty(shape, xp.result_type(a.dtype, xp.complex64))
     transform = library(xp).rfftn if onesided else library(xp).fftn
+    if xp.__name__ != "numpy":
+        a = _readable(a, onesided)
     return transform(a, axes=dim, norm=FORWARD_NORM[normalization])
+
+
+def _readable(a: Array, onesided: bool) -> Array:
+    """An array of a device as cuFFT takes it: real numbers begin where a complex one could; complex ones are no real ones, which CuPy lets
+    pass."""
+    if onesided and a.dtype.kind == "c":
+        raise TypeError("x must be a real sequence")
+    return a.copy() if a.data.ptr % (2 * a.itemsize) else a
 
 
 def c2r_kernel(xp: Any, a: Array, dim: Sequence[int], normalization: int, last_dim_size: int) -> Array:
