@@ -9,12 +9,14 @@ that name memory by strides are not touched.
 
 from __future__ import annotations
 
+from ...autograd.calls import grad
 from ...core.device import channels_last, contiguous_format
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...graph import GraphModule
 from ...graph.node import Node
 from ...ops.system.operator import Operator, find
+from ..trace.program import WholeCall
 
 FEWEST = 2  # convolutions of a graph that is worth it
 CONVOLUTIONS = ("conv2d", "convolution")
@@ -66,13 +68,28 @@ def turned(module: GraphModule, device: str = "cuda") -> Turned | None:
 
 def _runs(module: GraphModule) -> bool:
     """Whether the graph runs on copies of the tensors without data that it was captured with."""
-    values = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
-    with no_grad():
-        try:
-            module(*[v.clone() if isinstance(v, Tensor) else v for v in values])
-        except Exception:  # whatever is wrong with it, and not with the graph as it was, is a reason not to turn it
-            return False
+    given = [n for n in module.graph.nodes if n.op == "placeholder"]
+    values, asked = [n.meta.get("val") for n in given], _asked(module)
+    try:
+        module.forward(
+            *[_copy(v, n in asked) if isinstance(v, Tensor) else v for n, v in zip(given, values, strict=True)]
+        )
+    except Exception:  # whatever is wrong with it, and not with the graph as it was, is a reason not to turn it
+        return False
     return True
+
+
+def _asked(module: GraphModule) -> set[Node]:
+    """The inputs that the graph itself asks gradients of."""
+    calls = [n for n in module.graph.nodes if isinstance(n.target, WholeCall) and n.target.function is grad]
+    return {i for n in calls for i in n.all_input_nodes if i.op == "placeholder"}
+
+
+def _copy(t: Tensor, asked: bool) -> Tensor:
+    """Another tensor without data; `asked`: gradients of it are asked for."""
+    with no_grad():
+        result = t.clone()
+    return result.requires_grad_() if asked else result
 
 
 def _convolves(node: Node, device: str) -> bool:
