@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from ..ops.lowering.expressions import Expr, reindex, rewrite
 from ..ops.lowering.loops import Awaited, Buffer, Call, Compute, Started, Value, locate, split_rows
 from .bounds import Looked
 
 CHEAP, LARGEST = 6, 150  # costs: below, computed again for each reader; above, an expression grows no further
+PICKED = 64  # how many times fewer elements are computed again where they are picked by place
 LIGHT, LITTLE = 16, 8  # costs up to which what reads so many times less than it would write is computed again
 SERIAL = 1 << 15  # elements that one row may have if nothing else can be split over threads
 WINDOW = 12  # kernels back from the last in which a step that shares inputs looks for a place
@@ -60,8 +62,8 @@ def _absorb(step: Compute, current: dict[Buffer, Compute], kept: set[Buffer]) ->
         found = None
         for e in step.loads():
             source = current.get(e.args[0])
-            if source is not None and e not in refused and not e.args[3]:
-                if _worth(source, step, kept):
+            if source is not None and e not in refused:
+                if _picks(e, source, step) if e.args[3] else _worth(source, step, kept):
                     found = e
                     break
                 refused.add(e)
@@ -92,6 +94,27 @@ def _worth(source: Compute, step: Compute, kept: set[Buffer]) -> bool:
     return alone and (not repeated or expr.cost <= 2 * CHEAP)
 
 
+def _picks(e: Expr, source: Compute, step: Compute) -> bool:
+    """Whether a load picks few elements by their places in one dimension of what was computed: those alone can be computed again."""
+    if len(e.args[3]) != 1 or PICKED * math.prod(step.dims) > math.prod(source.dims) or step.scatter:
+        return False
+    return step.expr.cost + source.expr.cost <= LARGEST and not any(x.args[3] for x in source.loads())
+
+
+def _picked(step: Compute, e: Expr, source: Compute) -> list | None:
+    """As `locate`, for a load that picks by place: the rows, with the place for the loop that it stands for."""
+    _, offset, strides, ((place, stride, size),) = e.args
+    found = [d for d, (s, n) in enumerate(zip(source.strides, source.dims, strict=True)) if s == stride and n == size]
+    if len(found) != 1 or size == 1:
+        return None
+    dims = [1 if d in found else n for d, n in enumerate(source.dims)]
+    rows = locate(step.dims, strides, offset, dims, source.strides, source.offset)
+    if not isinstance(rows, list) or not any(x.args[2][found[0]] for x in source.loads()):
+        return None  # nothing would look whether the place is in bounds
+    rows[found[0]] = (place, size)
+    return rows
+
+
 def _reads_little(source: Compute) -> bool:
     """Whether a step spreads few numbers over many elements: a mask from a row's label, say."""
     read = {e.args[0] for e in source.loads()}
@@ -99,8 +122,12 @@ def _reads_little(source: Compute) -> bool:
 
 
 def _inlined(step: Compute, e: Expr, source: Compute) -> Compute | None:
-    buffer, offset, strides, _ = e.args
-    rows = locate(step.dims, strides, offset, source.dims, source.strides, source.offset)
+    _, offset, strides, picks = e.args
+    rows: Any = None
+    if picks:
+        rows = _picked(step, e, source)
+    else:
+        rows = locate(step.dims, strides, offset, source.dims, source.strides, source.offset)
     if rows is None:
         return None
     if isinstance(rows, tuple):
@@ -124,6 +151,7 @@ class Kernel:
         self.apart = apart or []  # kernels and calls that it was not joined with, by number, and why
         self.dims = list(step.dims)
         self.steps: list[Compute] = [step]
+        self.touched = step.reads() | step.writes()  # buffers, of which a kernel can have so many
         self.rows: set[int] = set()  # ids of steps that run once per row
         self.inner: frozenset | None = step.reduced if step.reduce else None
         self.alone = step.alone
@@ -153,6 +181,7 @@ class Kernel:
 
     def add(self, step: Compute, row: bool) -> None:
         self.steps.append(step)
+        self.touched |= step.reads() | step.writes()
         if row:
             self.rows.add(id(step))
         if step.reduce:
@@ -160,11 +189,15 @@ class Kernel:
 
 
 def group(
-    steps: list, fusing: bool = True, beside: int = 0, after: Mapping[Buffer, Buffer] = MappingProxyType({})
+    steps: list,
+    fusing: bool = True,
+    beside: int = 0,
+    after: Mapping[Buffer, Buffer] = MappingProxyType({}),
+    most: int = 1 << 30,
 ) -> list[Kernel | Call]:
     """Kernels and calls in an order in which they can run. Steps of up to `beside` iterations become one kernel with others of
     the same loops even where they share nothing: where each kernel has its price. `after`: {buffer: another one, which is read before
-    the first is written, which comes when no index can be out of bounds any more}."""
+    the first is written, which comes when no index can be out of bounds any more}; `most`: how many buffers a kernel may have."""
     result: list[Kernel | Call] = []
     home: dict[Buffer, int] = {}  # the last kernel that writes a buffer
     read: dict[Buffer, int] = {}  # the last one that reads it
@@ -175,9 +208,9 @@ def group(
             earliest, lowest = max((home[b] for b in step.reads() if b in home), default=-1), 0
             if step.buffer in after:
                 earliest, lowest = max(earliest, read.get(after[step.buffer], -1)), found + 1
-            place, apart = _place(step, result, earliest, lowest) if fusing else (None, [])
+            place, apart = _place(step, result, earliest, lowest, most) if fusing else (None, [])
             if place is None and fusing and math.prod(step.dims) <= beside:
-                place = _place_beside(step, result, max(earliest + 1, lowest))
+                place = _place_beside(step, result, max(earliest + 1, lowest), most)
         if place is None:
             result.append(step if isinstance(step, Call) else Kernel(step, apart))
             place = len(result) - 1
@@ -188,7 +221,9 @@ def group(
     return result
 
 
-def _place(step: Compute, result: list, earliest: int, lowest: int) -> tuple[int | None, list[tuple[int, str]]]:
+def _place(
+    step: Compute, result: list, earliest: int, lowest: int, most: int
+) -> tuple[int | None, list[tuple[int, str]]]:
     """The kernel that takes a step in, if one does; and why those do not that were asked. `earliest`: the last that it depends on; none
     before `lowest` is asked."""
     candidates = [earliest] if earliest >= lowest else []
@@ -199,18 +234,18 @@ def _place(step: Compute, result: list, earliest: int, lowest: int) -> tuple[int
             candidates.append(n)
     apart: list[tuple[int, str]] = []
     for n in candidates:
-        why = _closed(step, result[n]) or fit(step, result[n])
+        why = _closed(step, result[n], most) or fit(step, result[n])
         if not why:
             return n, apart
         apart.append((n, why))
     return None, apart
 
 
-def _place_beside(step: Compute, result: list, lowest: int) -> int | None:
+def _place_beside(step: Compute, result: list, lowest: int, most: int) -> int | None:
     """A kernel of the same loops, from number `lowest` on, that can run a step too, though it has nothing to do with it."""
     for n in range(len(result) - 1, max(lowest - 1, len(result) - FAR - 1), -1):
         kernel = result[n]
-        if _closed(step, kernel) or list(step.dims) != kernel.dims or len(kernel.steps) >= MANY:
+        if _closed(step, kernel, most) or list(step.dims) != kernel.dims or len(kernel.steps) >= MANY:
             continue
         if step.reduced == (kernel.inner or frozenset()):
             kernel.add(step, False)
@@ -218,7 +253,7 @@ def _place_beside(step: Compute, result: list, lowest: int) -> int | None:
     return None
 
 
-def _closed(step: Compute, item: Kernel | Call) -> str:
+def _closed(step: Compute, item: Kernel | Call, most: int) -> str:
     """Why nothing can be joined with a kernel or call, whatever its loops are; empty where something may be."""
     if isinstance(item, Call):
         return "it is a call, which writes its whole result before anything reads it"
@@ -226,6 +261,8 @@ def _closed(step: Compute, item: Kernel | Call) -> str:
         return "one of them stands alone: a scan, a sort or a scatter, whose loops run in an order of their own"
     if len(step.buffer.writers) > 1 or len(item.steps[0].buffer.writers) > 1:
         return "several steps write one of the results"
+    if len(item.touched) + len(step.reads()) >= most:
+        return f"together they read and write more than {most} values"
     return ""
 
 

@@ -14,6 +14,7 @@ from .halves import Halves, ancestors, divide
 from .mincut import choose_saved
 from .narrow import narrow_places
 from .policies import must_recompute
+from .rows import unfold_rows
 
 
 def default_partition(
@@ -47,6 +48,7 @@ def min_cut_rematerialization_partition(
     if config.activation_memory_budget != 1:
         raise NotImplementedError(f"activation_memory_budget must be 1, got {config.activation_memory_budget}")
     narrow_places(joint_module)
+    unfold_rows(joint_module)
     halves = Halves(joint_module, num_fwd_outputs)
     static = static_lifetime_input_indices or () if config.treat_parameters_as_free_to_save else ()
     saved = choose_saved(halves, {halves.primals[i] for i in static})

@@ -176,15 +176,20 @@ def affine(terms: Sequence[tuple[int, int]], base: int) -> Expr:
 
 
 def reindex(x: Expr, rows: Sequence[tuple[Sequence[tuple[int, int]], int]], rank: int) -> Expr:
-    """An expression over other loops: old index `d` is `rows[d] = (((new dim, step), ...), base)`, of `rank` new loops."""
+    """An expression over other loops: old index `d` is `rows[d] = (((new dim, step), ...), base)`, of `rank` new loops; or it is the
+    expression `rows[d][0]`, which must be below `rows[d][1]`."""
 
     def leaf(e: Expr) -> Expr | None:
         if e.op == "index":
-            return affine(*rows[e.args[0]])
+            terms, base = rows[e.args[0]]
+            return terms if isinstance(terms, Expr) else affine(terms, base)
         if e.op == "load":
             buffer, offset, strides, indirect = e.args
             new = [0] * rank
             for stride, (terms, base) in zip(strides, rows, strict=True):
+                if isinstance(terms, Expr):
+                    indirect = (*indirect, (terms, stride, base)) if stride else indirect
+                    continue
                 offset += stride * base
                 for dim, step in terms:
                     new[dim] += stride * step
