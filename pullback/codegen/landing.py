@@ -138,13 +138,18 @@ class Landed:
     first: int | None
 
 
-def landed(landing: dict[Buffer, Buffer], order: list, flow: list, nests: dict[int, Nest]) -> Landed:
-    """What always holds (see the module's docstring) decides which new values are written over old ones."""
+def landed(
+    landing: dict[Buffer, Buffer], order: list, flow: list, nests: dict[int, Nest], grouped: bool = False
+) -> Landed:
+    """What always holds (see the module's docstring) decides which new values are written over old ones. `grouped`: what is computed once per
+    row is computed by each thread of a group, and written by one of them, while others may not have read the old value yet."""
     if not landing:
         return Landed({}, None)
     spans = lifetimes(flow)
     checked = _last_check(order)
     found = {new: old for new, old in landing.items() if new in spans and _is_sound(new, old, spans, checked, nests)}
+    if grouped:
+        found = {new: old for new, old in found.items() if not _is_awaited(new, old, nests.get(spans[new][0]))}
     return Landed(found, min((spans[new][0] for new in found), default=None))
 
 
@@ -171,6 +176,22 @@ def _is_sound(new: Buffer, old: Buffer, spans: dict, checked: int, nests: dict[i
     if not len(writers) == 1 == len(new.writers) or writers[0].reduce or writers[0].scatter:
         return False
     return _reads_before(nests[first], old, new, writers[0])
+
+
+def _is_awaited(new: Buffer, old: Buffer, nest: Nest | None) -> bool:
+    """Whether a thread may still read an old value when another one writes over it: where elements of a row depend on what is made of it once
+    per row, and in loops of an order of their own."""
+    if nest is None or not any(old in s.reads() for s in nest.steps):
+        return False
+    if any(s.alone for s in nest.steps):
+        return True
+    made = {old} if any(s.buffer is new and id(s) in nest.rows for s in nest.steps) else set()
+    for s in nest.steps:
+        if s.reads() & made:
+            if id(s) not in nest.rows:
+                return True
+            made.add(s.buffer)
+    return False
 
 
 def _reads_before(nest: Nest, old: Buffer, new: Buffer, writer: Compute) -> bool:

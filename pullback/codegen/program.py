@@ -46,6 +46,8 @@ class Native:
         self.placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
         self.attributes = [n for n in module.graph.nodes if n.op == "get_attr"]
         self.output = module.graph.output_node().args[0]
+        self.kind = type(self.output)
+        self.flat = self.kind in (tuple, list) and all(isinstance(n, Node) for n in self.output)
         self.dying = last_uses(self.stages, module.graph.output_node())
         for stage, dying in zip(self.stages, self.dying, strict=True):
             stage.dying = dying
@@ -126,6 +128,8 @@ class Native:
             stage.run(values)
             for node in dying:
                 values.pop(node, None)
+        if self.flat:
+            return self.kind([values[n] for n in self.output])
         return map_arg(self.output, lambda n: values[n])
 
 
@@ -140,8 +144,11 @@ def last_uses(stages: list, output: Node) -> list[list[Node]]:
     kept = set(output.all_input_nodes)
     result: list[list[Node]] = []
     for stage in reversed(stages):
-        needed = {i for n in stage.nodes for i in n.all_input_nodes} | set(stage.nodes)
-        result.append(list(needed - kept))
+        needed = {i for n in stage.nodes for i in n.all_input_nodes}
+        made = (
+            stage.wanted if isinstance(stage, Segment) else stage.nodes
+        )  # what of it has a value of its own afterwards
+        result.append(list((needed - set(stage.nodes) | set(made)) - kept))
         kept |= needed
     return result[::-1]
 

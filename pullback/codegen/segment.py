@@ -119,7 +119,7 @@ class Segment:
         self.library: Library | None = None
         self.building: Callable[[], Any] | None = None  # waits for the compiler
         inside = set(nodes)
-        self.inputs = list(dict.fromkeys(i for n in nodes for i in n.all_input_nodes if i not in inside))
+        self.inputs = self.ordered(list(dict.fromkeys(i for n in nodes for i in n.all_input_nodes if i not in inside)))
         lowering = lowered or lower_nodes(self.inputs, nodes, self.lowering)
         values = lowering.values
         self.given = [n for n in self.inputs if isinstance(values[n], Value)]
@@ -149,6 +149,10 @@ class Segment:
         self.open_ended = bool(started - awaited)  # whether something that it starts is awaited elsewhere
         self.lost: list = []  # memory of calls that failed, to which something that was started may still write
         self.buffers = {n: values[n].buffer for n in nodes if isinstance(values[n], Value)} if listeners else {}
+
+    def ordered(self, inputs: list[Node]) -> list[Node]:
+        """The inputs in the order in which they are passed."""
+        return inputs
 
     def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Written:
         return write(steps, inputs, outputs, fusing, self.landing)

@@ -7,6 +7,7 @@ with few operators that have no loops is few native calls. Operators that draw r
 from __future__ import annotations
 
 import operator as python_operators
+from collections.abc import Collection
 
 from ..capture.front.config import native as settings
 from ..core.logs import logger
@@ -20,6 +21,8 @@ from .lower import Lowering
 from .segment import Operators, Segment, shape_only
 
 DONE = ("placeholder", "get_attr", "output")
+WAYS = 3  # in which nodes run: as operators, by native code of the host, by that of a device
+WORTH_CODE = 8  # nodes on the host from which on they are compiled
 
 
 def stages_of(
@@ -28,21 +31,24 @@ def stages_of(
     """The nodes of a graph in stages that run one after the other; and why nodes that run as operators do. `landing`: see `landing`."""
     nodes = [n for n in graph.nodes if n.op not in DONE]
     kind = segment_kind(graph)
-    lowering, loops, reasons = lowerable(graph, kind.lowering)
-    if nodes and len(loops) == len(nodes):  # all of it
+    beside = numbers_of(nodes) if kind.lowering.device != "cpu" else set()  # computed on the host, for a device
+    lowering, loops, reasons = lowerable(graph, kind.lowering, beside)
+    if nodes and len(loops) == len(nodes) and not beside:  # all of it
         return [kind(nodes, [n for n in nodes if graph.output_node() in n.users], lowering, landing)], {}
     level: dict[Node, int] = {}
     ordered = 0  # the stage of the last operator whose order among its like matters
     begun = 1  # the first stage that may compute while what was begun last is under way
+    way = lambda n: (
+        (1 if n in beside or kind is Segment else 2) if n in loops else 0
+    )  # how a node runs: of three stages, one of each
     for n in nodes:
         native = n in loops
-        low = begun if native else 0
+        low = after(begun - 1, way(n)) if native else 0
         for i in n.all_input_nodes if native else needed_inputs(n):
             if i in level:
-                same_kind = (i in loops) == native
-                low = max(low, level[i] if same_kind else level[i] + 1)
+                low = max(low, level[i] if way(i) == way(n) else after(level[i], way(n)))
         if getattr(n.target, "awaits", False):  # what stands before it may run meanwhile
-            low = max([low, *[at + ((at % 2 == 1) != native) for at in level.values()]])
+            low = max([low, *[at if at % WAYS == way(n) else after(at, way(n)) for at in level.values()]])
         if not native and keeps_order(n):
             low = ordered = max(low, ordered)
         if native and n.target is python_operators.getitem:  # a sequence is taken apart where it is made
@@ -53,14 +59,32 @@ def stages_of(
     stages: list[Operators | Segment] = []
     for number in sorted(set(level.values())):
         members = [n for n in nodes if level[n] == number]
-        if number % 2 == 0:
+        if number % WAYS == 0:
             stages.append(Operators(members))
         else:
             inside = set(members)
             wanted = [n for n in members if any(u not in inside and not waits_not(u, n) for u in n.users)]
             is_last = number == max(level.values())
-            stages.append(kind(members, wanted, None, _in_last(landing, inside) if landing and is_last else None))
+            made = Segment if number % WAYS == 1 else kind
+            stages.append(made(members, wanted, None, _in_last(landing, inside) if landing and is_last else None))
     return stages, reasons
+
+
+def after(level: int, way: int) -> int:
+    """The first stage after one in which nodes run that way."""
+    return level + 1 + (way - level - 1) % WAYS
+
+
+def numbers_of(nodes: list[Node]) -> set[Node]:
+    """The nodes of a device's graph that compute tensors on the host alone: counters of an optimizer, and what is made of them."""
+    found = {n for n in nodes if _on_host(n) and all(map(_on_host, n.all_input_nodes))}
+    return found if len(found) >= WORTH_CODE else set()
+
+
+def _on_host(node: Node) -> bool:
+    value = node.meta.get("val")
+    tensors = value if isinstance(value, (tuple, list)) else (value,)
+    return all(isinstance(t, Tensor) and t.device.type == "cpu" for t in tensors)
 
 
 def _in_last(landing: dict[Node, Node], last: set[Node]) -> dict[Node, Node]:
@@ -115,13 +139,16 @@ def draws(op: Operator) -> bool:
     return any(a.name == "generator" for a in op.schema.arguments)
 
 
-def lowerable(graph: Graph, kind: type[Lowering] = Lowering) -> tuple[Lowering, set[Node], dict[Node, str]]:
-    """The loops of all nodes that have some, those nodes, and of each other one the reason why it has none.
+def lowerable(
+    graph: Graph, kind: type[Lowering] = Lowering, beside: Collection[Node] = ()
+) -> tuple[Lowering, set[Node], dict[Node, str]]:
+    """The loops of all nodes that have some, those nodes, and of each other one the reason why it has none. Nodes in `beside` are lowered for
+    the host.
 
     A sequence of values is taken apart where it is made, or not lowered.
     """
     forget()
-    lowering = kind()
+    lowering, host = kind(), Lowering()
     found: set[Node] = set()
     reasons: dict[Node, str] = {}
     for n in graph.nodes:
@@ -130,9 +157,11 @@ def lowerable(graph: Graph, kind: type[Lowering] = Lowering) -> tuple[Lowering, 
         if n.op in ("placeholder", "get_attr"):
             lowering.input(n)
             continue
-        refused = _refusal(lowering, n)
+        refused = _refusal(host if n in beside else lowering, n)
         if refused is None:
             found.add(n)
+            if n in beside:
+                lowering.input(n)
         else:
             reasons[n] = refused.reason
             logger("perf_hints").debug("%s runs by itself, not in a loop with others: %s", n, refused.reason)
@@ -145,11 +174,16 @@ def _refusal(lowering: Lowering, node: Node) -> NotLowerable | None:
     """Lower a node; or why that cannot be."""
     if node.op != "call_function":
         return NotLowerable("a call of a method or a module")
-    missing = [i for i in node.all_input_nodes if i not in lowering.values]
+    missing = [i for i in node.all_input_nodes if i not in lowering.values and _is_refused(lowering, i)]
     if missing:
         return NotLowerable(f"its input {missing[0]} has no loops")
     result = lowering.run_node(node)
     return result if isinstance(result, NotLowerable) else None
+
+
+def _is_refused(lowering: Lowering, node: Node) -> bool:
+    """Whether loops cannot be over a value that is not of theirs."""
+    return isinstance(lowering.input(node), NotLowerable)
 
 
 def drop_unpaired(found: set[Node]) -> set[Node]:

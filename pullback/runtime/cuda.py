@@ -214,6 +214,10 @@ class Machine:
         span = 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) // array.itemsize
         return self.as_strided(array, (span,), (array.itemsize,)).copy()
 
+    def put_back(self, array, copy) -> None:
+        """Write what `aligned` gave, and a kernel has changed, back to where it came from."""
+        array[...] = self.as_strided(copy, array.shape, array.strides)
+
     def has_parts(self, program: Program) -> bool:
         """Whether a run of a program goes part by part."""
         return bool(program.parts) and program.arenas is None and not process.cuda_captures

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gc
 
+import numpy as np
 import pytest
 
 import pullback as torch
 import pullback.nn.functional as F
 from pullback.capture.front.config import native
 from pullback.capture.trace.make_fx import make_fx
-from pullback.codegen import compile_graph
+from pullback.codegen import Native, compile_graph
 from pullback.codegen.cuda import elements
+from pullback.codegen.stages import WORTH_CODE
 from pullback.ops.system.operator import find
 from pullback.runtime.cuda import machine
 from tests.codegen.cuda.programs import PROGRAMS, loss, loss_arguments, same
+from tests.codegen.test_landing import OPTIMIZERS, image, perceptron, words
 
 
 @pytest.fixture
@@ -123,3 +126,43 @@ def test_tf32_is_used_where_it_is_asked_for(kernels):
     finally:
         torch.set_float32_matmul_precision(before)
     assert fine < 1e-3 and (rough > 2 * fine or machine(0).architecture < "sm_80")
+
+
+@pytest.mark.parametrize("make", [perceptron, words, image])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_whole_step_is_one_program(kernels, make, optimizer, monkeypatch):
+    """Parameters and state are written where they are, counters of the host travel along."""
+    made: list[Native] = []
+    build = Native.build
+    monkeypatch.setattr(Native, "build", lambda self: (made.append(self), build(self))[1])
+    found = []
+    for whole in (False, True):
+        torch.manual_seed(0)
+        model, loss = make()
+        model.to(kernels)
+        cells = {c: loss.__code__.co_freevars.index(c) for c in ("x", "y") if c in loss.__code__.co_freevars}
+        for at in cells.values():
+            cell = loss.__closure__[at]
+            cell.cell_contents = cell.cell_contents.to(kernels)
+        updates = OPTIMIZERS[optimizer](model.parameters())
+
+        def step(loss=loss, updates=updates):
+            updates.zero_grad()
+            value = loss()
+            value.backward()
+            updates.step()
+            return value
+
+        run = torch.compile(step) if whole else step
+        values = [float(run().detach()) for _ in range(5)]
+        found.append([*values, *[p.detach().cpu().numpy() for p in model.parameters()]])
+    for got, want in zip(*found[::-1], strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-4)
+    assert len(made[-1].fallbacks) < WORTH_CODE and made[-1].segments[-1].source.landed
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 3])
+def test_real_spectra_of_windows(cuda, offset):
+    x = torch.randn(3 * 8 + offset)
+    found = torch.fft.rfft(x.to(cuda)[offset:].view(3, 8)).cpu()
+    torch.testing.assert_close(found, torch.fft.rfft(x[offset:].view(3, 8)), rtol=1e-4, atol=1e-5)

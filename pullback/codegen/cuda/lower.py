@@ -17,6 +17,8 @@ from ...core.dtype import dtype
 from ...core.geometry import channels_last_strides, contiguous_strides
 from ...core.modes import process
 from ...core.tensor import Tensor, stride_of
+from ...graph.node import Node
+from ...ops.lowering import NotLowerable
 from ...ops.lowering.builder import Place
 from ...ops.lowering.elements import Element, Unlowerable, number
 from ...ops.lowering.expressions import loads
@@ -48,6 +50,11 @@ def calls_of(shape: Sequence[int], strides: Sequence[int]) -> int:
     return math.prod(n for n, _ in dims[: max(inner, 0)])
 
 
+def is_hosted(t: Any, device: str = "cuda") -> bool:
+    """Whether a value is a tensor without dimensions on the CPU, in a graph of a device: a counter of an optimizer, say."""
+    return device == "cuda" and isinstance(t, Tensor) and t.device.type == "cpu" and not t._array.shape
+
+
 def _is_channels_last(v: Value) -> bool:
     return len(v.shape) in (4, 5) and v.strides == tuple(channels_last_strides(v.shape)) and not v.is_contiguous
 
@@ -63,6 +70,14 @@ class CudaLowering(Lowering):
     def __init__(self) -> None:
         super().__init__()
         self.evened = {}
+
+    def input(self, node: Node) -> Value | NotLowerable:
+        """Also a number that lies on the host, which each run takes along (see `hosted`)."""
+        t: Any = node.meta.get("val")
+        if not is_hosted(t, self.device) or t.dtype not in self.supported:
+            return super().input(node)
+        result = self.values[node] = Value(self.buffer(t.dtype, 1, "input"), (), ())
+        return result
 
     def operand(self, d: dtype) -> dtype:
         return d

@@ -5,7 +5,7 @@ function; the grid and the block. Which threads run what: `Flat` (element-wise: 
 its kin (`groups`: a row to a group of threads, in which sums are shuffled together).
 
 What always holds: one element is read and written by the same thread in every pass over a row, so passes need no barrier between
-them; a pointer that is only read is `const` and `__restrict__`, since no two buffers of one launch share memory.
+them; pointers are `__restrict__`, and `const` where they are only read, but for those of buffers that share memory (`together`).
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class CudaPrinter(Printer):
 
     shifts = False
 
-    def __init__(self, nest: Nest, bad: Buffer, needed: set[Buffer]):
+    def __init__(self, nest: Nest, bad: Buffer, needed: set[Buffer], together: frozenset[Buffer] = frozenset()):
         super().__init__(nest, bad)
         self.needed = needed  # buffers that someone outside reads
+        self.together = together  # buffers that lie in the memory of others
         sizes = [math.prod(nest.dims), *[e.args[0].size for s in nest.steps for e in s.loads()]]
         self.wide = max([*sizes, *[s.buffer.size for s in nest.steps]], default=0) >= SMALL
         self.index_type, self.suffix = ("i64", "L") if self.wide else ("i32", "")
@@ -145,7 +146,7 @@ class CudaPrinter(Printer):
         end = [f"if (bad) *{self.pointer(self.bad)} = 1;"] if self.checks else []
         written = self.nest.stored | {self.bad} | {s.buffer for s in self.nest.steps if s.alone}
         parameters = ", ".join(
-            f"{C_TYPES[b.dtype]} *__restrict__ p{k}" if b in written else f"const {C_TYPES[b.dtype]} *__restrict__ p{k}"
+            f"{'' if b in written else 'const '}{C_TYPES[b.dtype]} *{'' if b in self.together else '__restrict__ '}p{k}"
             for k, b in enumerate(self.buffers)
         )
         head = f'extern "C" __global__ void __launch_bounds__({block}) NAME({parameters}) {{'

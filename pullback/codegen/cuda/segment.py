@@ -21,11 +21,12 @@ from ...graph.node import Node
 from ...ops.lowering.loops import Value
 from ...runtime.cuda import Machine, Program, machine
 from ...runtime.launcher import launcher
+from ...runtime.numbers import Numbers
 from ...runtime.replays import WORTH, Replays
 from ..segment import Segment, like, run_nodes, view
 from ..source import strict
 from .calls import native, ready
-from .lower import CudaLowering
+from .lower import CudaLowering, is_hosted
 from .printer import VECTOR
 from .source import CudaSource, write
 
@@ -43,7 +44,14 @@ class CudaSegment(Segment):
 
     def write(self, steps: list, inputs: list[Value], outputs: list, fusing: bool) -> CudaSource:
         saved = {v.buffer for n, v in zip(self.given, inputs, strict=True) if n.meta.get("saved")}
-        return write(steps, inputs, outputs, fusing, saved)
+        return write(steps, inputs, outputs, fusing, saved, self.landing)
+
+    def ordered(self, inputs: list[Node]) -> list[Node]:
+        """Numbers that lie on the host come last: they travel with each run."""
+        return sorted(inputs, key=self.is_hosted)
+
+    def is_hosted(self, node: Node) -> bool:
+        return is_hosted(node.meta.get("val"))
 
     def where(self) -> device:
         """The device of this segment's tensors."""
@@ -62,9 +70,17 @@ class CudaSegment(Segment):
 
     def build(self) -> None:
         (self.building or self.begin())()
+        self.there = sum(
+            not self.is_hosted(n) for n in self.given
+        )  # how many arguments are on the device: the first ones
         self.expected = [
-            (v.dtype, v.shape, tuple([s * v.dtype.itemsize for s in v.strides])) for v in self.source.inputs
+            (v.dtype, v.shape, tuple([s * v.dtype.itemsize for s in v.strides]))
+            for v in self.source.inputs[: self.there]
         ]
+        self.hosted = [v.dtype for v in self.source.inputs[self.there :]]
+        self.told = Numbers(self.on, len(self.hosted)) if self.hosted else None
+        over = set(self.source.landed.values())
+        self.written = [k for k, v in enumerate(self.source.inputs) if v.buffer in over]
         self.program: Program = self.on.load(self.source, self.flags)
         if self.graphs and len(self.source.plan.entries) >= WORTH:
             self.program.replays = Replays()
@@ -91,6 +107,11 @@ class CudaSegment(Segment):
 
     def callable_with(self, tensors: list) -> bool:
         """Whether arguments are what was compiled for."""
+        if self.hosted:
+            numbers = zip(tensors[self.there :], self.hosted, strict=True)
+            if not all(not t._keys and t.dtype is d and not t._array.shape for t, d in numbers):
+                return False
+            tensors = tensors[: self.there]
         return not self.others and self.all_fit(tensors)
 
     def called(self, tensors: list) -> list:
@@ -102,7 +123,9 @@ class CudaSegment(Segment):
         parted = not self.empty and self.on.has_parts(self.program)
         blanks = [None] * len(self.kinds) if parted else self.blanks(range(len(self.kinds)))
         if not self.empty:
-            addresses, copies = self.addresses(tensors)
+            addresses, copies = self.addresses(tensors[: self.there] if self.hosted else tensors)
+            if self.told is not None:
+                addresses += self.told.told([t._array for t in tensors[self.there :]])
             inputs = len(addresses)
             addresses += [0 if o is None else self.on.address(o) for o in blanks]
 
@@ -115,6 +138,9 @@ class CudaSegment(Segment):
 
             reduced = process.matmul_precision != "highest"
             self.on.run(self.program, addresses, reduced, begin if parted else None)
+            for k in self.written:  # over a copy
+                if k in copies:
+                    self.on.put_back(tensors[k]._array, copies[k])
             del copies  # kept until all is in the stream
         outs = [o if m.back is None else o.transpose(m.back) for m, o in zip(self.makers, blanks, strict=True)]
         news = [wrap(o, m.dtype, self.device) for m, o in zip(self.makers, outs, strict=True)]
@@ -135,6 +161,8 @@ class CudaSegment(Segment):
         on, plan, program = self.on, self.source.plan, self.program
         slots = plan.inputs + plan.outputs + 1 + len(plan.offsets)
         if self.others or self.empty or len(self.news) != len(self.places) or slots > MOST_SLOTS:
+            return None
+        if self.hosted or self.written:
             return None
         if len(inputs) + len(self.makers) > MOST_TENSORS:
             return None
@@ -167,8 +195,10 @@ class CudaSegment(Segment):
         if not hasattr(self, "program") or self.empty:
             return None
         found = [like(n.meta["val"]).fill_(1 if n.meta["val"].dtype.is_floating_point else 0) for n in self.given]
+        addresses = [self.on.address(t._array) for t in found[: self.there]]
+        addresses += self.told.told([t._array for t in found[self.there :]]) if self.told is not None else []
         outs = self.on.blanks(self.kinds)
-        return self.on.timed(self.program, [self.on.address(a) for a in (*[t._array for t in found], *outs)], repeats)
+        return self.on.timed(self.program, addresses + [self.on.address(a) for a in outs], repeats)
 
     @property
     def limits(self) -> dict[str, float]:
@@ -179,14 +209,14 @@ class CudaSegment(Segment):
             return True
         return all(map(self.fits, tensors, self.expected))  # which forgives strides of single elements
 
-    def addresses(self, tensors: list) -> tuple[list[int], list]:
-        """Where the arguments are, or copies of those that begin between vectors."""
+    def addresses(self, tensors: list) -> tuple[list[int], dict[int, Any]]:
+        """Where the arguments are, or copies of those that begin between vectors, by their number."""
         result = native.addresses(tensors) if self.in_c else [self.on.address(t._array) for t in tensors]
-        copies = []
+        copies = {}
         for k, at in enumerate(result):
             if at % VECTOR and tensors[k]._array.size:
-                copies.append(self.on.aligned(tensors[k]._array))
-                result[k] = self.on.address(copies[-1])
+                copies[k] = self.on.aligned(tensors[k]._array)
+                result[k] = self.on.address(copies[k])
         return result, copies
 
     def direct(self, program) -> Callable:

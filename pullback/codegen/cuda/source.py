@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from ...core import dtype as dtypes
 from ...core.events import listeners
 from ...ops.lowering.loops import Buffer, Call, Convolved, Launched, Product, Value
-from ...runtime.launcher import Plan
+from ...runtime.launcher import MOST_ARGUMENTS, Plan
 from ..describe import describe
 from ..fuse import group, inline
+from ..landing import landed, sooner
 from ..memory import in_parts, in_use
 from ..memory import plan as arena_of
-from ..schedule import schedule
+from ..schedule import Nest, schedule
 from ..source import matrix_of, needed_outside, readers_of
 from .prelude import PRELUDE
 from .printer import CudaPrinter, Launch
@@ -34,6 +35,7 @@ class CudaSource:
     functions: list[str]
     inputs: list[Value]
     outputs: list[Buffer]
+    landed: dict[Buffer, Buffer]  # outputs that lie in the memory of inputs, and so are none of `outputs`
     plan: Plan
     kernels: list[str]
     items: list  # what `kernels` describes and `plan` runs, where somebody listens (see `core.events`)
@@ -56,18 +58,50 @@ class CudaSource:
         return self.functions[entry[1]]
 
 
+Flow = list[tuple[set[Buffer], set[Buffer]]]  # what each entry writes and reads
+
+
 def write(
-    steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True, dropped: set[Buffer] | None = None
-) -> CudaSource:
+    steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True, dropped: set[Buffer] | None = None,
+    landing: dict[Buffer, Buffer] | None = None,
+) -> CudaSource:  # fmt: skip
     """The CUDA file of some steps. `inputs` are the values that come in, each on a buffer of its own; those on `dropped` are nobody's
-    after their last use."""
-    kept, fed = set(outputs), {v.buffer for v in inputs}
-    steps = inline(steps, kept) if fusing else [s if isinstance(s, Call) else s.squeezed() for s in steps]
-    order = group(steps, fusing, BESIDE)
-    readers = readers_of(order)
+    after their last use. `landing`: outputs that may be written over inputs."""
+    kept, fed, landing = set(outputs), {v.buffer for v in inputs}, landing or {}
+    steps = inline(steps, kept, landing) if fusing else [s if isinstance(s, Call) else s.squeezed() for s in steps]
+    order = group(sooner(steps, landing), fusing, BESIDE, landing, MOST_ARGUMENTS - 1)  # and the flag
     bad = Buffer("bad", dtypes.int32, 1, "flag")
+    items, flow, nests = _launches(order, kept, bad)
+    over = landed(landing, order, flow, {n: nest for n, (nest, _) in nests.items()}, grouped=True).places
+    for n, (nest, needed) in nests.items():  # pointers to one memory
+        pairs = {b: over[b] for b in nest.stored if over.get(b) in flow[n][1]}
+        if pairs:
+            items[n] = CudaPrinter(nest, bad, needed, frozenset({*pairs, *pairs.values()})).launch()
+    outputs = [b for b in outputs if b not in over]
+    parts = in_parts(flow, fed, kept, dropped - kept) if dropped else None
+    offsets, arena = arena_of(flow, fed | kept) if parts is None else (parts.offsets, sum(parts.arenas))
+    slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
+    slots |= {new: slots[old] for new, old in over.items()}
+    names, functions, entries = _entries(items, slots)
+    convolutions = [item.prepared for item in items if isinstance(item, Convolved)]
+    plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena, convolutions)
+    if parts is not None:
+        dead = [tuple(k for k, v in enumerate(inputs) if v.buffer in gone) for gone in parts.dead]
+        born = [tuple(k for k, b in enumerate(outputs) if b in new) for new in parts.born]
+        plan = replace(plan, arenas=tuple(parts.arenas), cuts=tuple(parts.cuts), dead=tuple(dead), born=tuple(born))
+    described = [describe(item) for item in order]
+    heard = (order, in_use(flow, fed | set(over), kept)) if listeners else ([], [])
+    more = dict.fromkeys(item.prelude for item in order if isinstance(item, Launched))
+    text = "".join([PRELUDE, *more])
+    return CudaSource(text, names, functions, inputs, outputs, over, plan, described, *heard)
+
+
+def _launches(order: list, kept: set[Buffer], bad: Buffer) -> tuple[list, Flow, dict[int, tuple[Nest, set[Buffer]]]]:
+    """What a plan runs, in order; what each item writes and reads; the loops of those that are printed, and what is needed of them."""
+    readers = readers_of(order)
     items: list[Launch | Product | Convolved] = []
-    flow: list[tuple[set[Buffer], set[Buffer]]] = []
+    flow: Flow = []
+    nests: dict[int, tuple[Nest, set[Buffer]]] = {}
     for n, item in enumerate(order):
         if isinstance(item, (Product, Convolved)):
             items.append(item)
@@ -81,23 +115,11 @@ def write(
         assert not isinstance(item, Call), f"{type(item).__name__} is not lowered for CUDA"
         needed = needed_outside(item, n, readers, kept)
         nest = schedule(item, needed)
+        nests[n] = nest, needed
         launch = CudaPrinter(nest, bad, needed).launch()
         items.append(launch)
         flow.append((nest.stored, {b for b in launch.buffers if b is not bad} - nest.stored))
-    parts = in_parts(flow, fed, kept, dropped - kept) if dropped else None
-    offsets, arena = arena_of(flow, fed | kept) if parts is None else (parts.offsets, sum(parts.arenas))
-    slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
-    names, functions, entries = _entries(items, slots)
-    convolutions = [item.prepared for item in items if isinstance(item, Convolved)]
-    plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena, convolutions)
-    if parts is not None:
-        dead = [tuple(k for k, v in enumerate(inputs) if v.buffer in gone) for gone in parts.dead]
-        born = [tuple(k for k, b in enumerate(outputs) if b in new) for new in parts.born]
-        plan = replace(plan, arenas=tuple(parts.arenas), cuts=tuple(parts.cuts), dead=tuple(dead), born=tuple(born))
-    described = [describe(item) for item in order]
-    heard = (order, in_use(flow, fed, kept)) if listeners else ([], [])
-    more = dict.fromkeys(item.prelude for item in order if isinstance(item, Launched))
-    return CudaSource("".join([PRELUDE, *more]), names, functions, inputs, outputs, plan, described, *heard)
+    return items, flow, nests
 
 
 def _entries(items: list, slots: dict[Buffer, int]) -> tuple[list[str], list[str], list[list[int]]]:

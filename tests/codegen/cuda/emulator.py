@@ -7,6 +7,7 @@ not all of a warp reach, end the process with a message.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import subprocess
 from collections.abc import Callable
@@ -216,6 +217,10 @@ class EmulatedMachine(Machine):
         self.flag = np.zeros(1, np.int32)
         self.flag_address = self.flag.ctypes.data
         self.handle = lambda: 0
+        self.kernels = {}
+
+    def in_use(self):
+        return contextlib.nullcontext()
 
     def begin(self, source, flags: tuple[str, ...]) -> Callable[[], None]:
         return lambda: None
@@ -311,6 +316,9 @@ class EmulatedSegment(CudaSegment):
 
     def where(self):
         return device("cpu")
+
+    def is_hosted(self, node) -> bool:
+        return False
 
     def machine(self) -> EmulatedMachine:
         return self.on_host
