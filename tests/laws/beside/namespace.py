@@ -62,8 +62,8 @@ def _flat(value) -> list:
     return [part for v in value for part in _flat(v)] if isinstance(value, list | tuple) else [value]
 
 
-def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
-    """The globals of a program's text in the library of that name; `compiles` is whether `compiled` compiles there."""
+def namespace(name: str, arrays: list[np.ndarray], compiles: bool, device: str = "cpu") -> dict:
+    """The globals of a program's text in the library of that name; `compiles` is whether `compiled` compiles there; `device`: where inputs are."""
     torch: ModuleType = importlib.import_module(name)
     func, functional = torch.func, torch.nn.functional
     checkpoint = importlib.import_module(f"{name}.utils.checkpoint").checkpoint
@@ -71,8 +71,10 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool) -> dict:
 
     def given(i: int, dtype: str, layout: str = "contiguous", grad: bool = False):
         a = arrays[i]  # one without elements has strides of its own in NumPy
-        x = torch.from_numpy(a.copy()) if a.size else torch.zeros(a.shape)
-        x = _laid(torch, x.to(getattr(torch, dtype)), layout)
+        x = torch.from_numpy(a.copy()) if a.size else torch.zeros(a.shape, device="cpu")
+        x = _laid(
+            torch, x.to(getattr(torch, dtype)) if device == "cpu" else x.to(device, getattr(torch, dtype)), layout
+        )
         return x.requires_grad_() if grad else x
 
     def first(value):
