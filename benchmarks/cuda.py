@@ -118,6 +118,7 @@ def _trained(lib: ModuleType, loss_of: Callable, parameters: list, way: str) -> 
 def _captured(lib: ModuleType, work: Callable) -> Callable:
     """The work of a function, again and again, as one CUDA graph."""
     side = lib.cuda.Stream()
+    side.wait_stream(lib.cuda.current_stream())  # which may still be making the arguments
     with lib.cuda.stream(side):
         for _ in range(3):
             work()
