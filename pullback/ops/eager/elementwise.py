@@ -455,7 +455,7 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
         met_lines = [
             "kept = d",
             "d = meet",
-            *attempt(wide.replace("r = ", "r = ", 1), "ValueError", *write),
+            *attempt(wide, "ValueError", *write),
             "d = kept",
         ]
         lines += block(f"if {is_plain([y], met, _writable([x, y], 'DIRECT'))}:", *met_lines)
