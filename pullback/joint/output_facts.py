@@ -93,8 +93,8 @@ class OutputFacts:
 
     def _view_of_input(self, o: Tensor, wants: bool) -> Output:
         root, calls = self._calls(o)
-        if wants and made_by_custom_function(o):
-            return self._of_custom_function(o)
+        if wants and has_own_backward(o):
+            return self._of_own_backward(o)
         args = [(i, a) for i, a in enumerate(self.joint.args) if isinstance(a, Tensor)]
         at = next((i for i, a in args if a is root), next((i for i, a in args if _same_memory(a, root)), None))
         if at is None:
@@ -108,18 +108,18 @@ class OutputFacts:
             )
         return Output("input view", at, calls, wants)
 
-    def _of_custom_function(self, o: Tensor) -> Output:
-        """A view that a custom function gives: its history is that function's, so it is a result of the graph itself."""
+    def _of_own_backward(self, o: Tensor) -> Output:
+        """A view that a custom function gives, or that has hooks: its history is the graph's, so it is a result of the graph itself."""
         if self.functional.written(o):
             raise NotImplementedError(
-                "a result that a custom function gives as a view of memory that is written is not implemented"
+                "a result that a custom function gives, or that has hooks, as a view of memory that is written is not implemented"
             )
         return Output("fresh", requires_grad=True, is_alias=True)
 
     def _view_of_intermediate(self, n: int, o: Tensor, wants: bool) -> Output:
         root, calls = self._calls(o)
-        if wants and made_by_custom_function(o):
-            return self._of_custom_function(o)
+        if wants and has_own_backward(o):
+            return self._of_own_backward(o)
         if wants and any(op is detach for op, *_ in calls):
             raise NotImplementedError(
                 "a result that shares memory with another one, from which it was detached, and requires grad, is not implemented"
@@ -198,11 +198,15 @@ class OutputFacts:
         return t.__dict__.get("current", t), detached
 
 
-def made_by_custom_function(o: Tensor) -> bool:
-    """Whether a custom function is among what made a view: the calls that make views say nothing of its backward."""
+def has_own_backward(o: Tensor) -> bool:
+    """Whether a custom function, or a call with hooks, is among what made a view: the calls that make views say nothing of that."""
     node = None if o.is_leaf else edge_of(o)[0]
     while node is not None and not isinstance(node, BackwardCFunction):
-        first = node.edges[0] if node.edges and is_view_node(node) else None
+        if not (node.edges and is_view_node(node)):
+            return False
+        if node.hooked:
+            return True
+        first = node.edges[0]
         node = None if first is None else first[0]
     return node is not None
 

@@ -16,7 +16,7 @@ from ..capture.shapes.expressions import evaluate
 from ..core import modes, random, tree
 from ..core.arrays import copy_all_over
 from ..core.modes import ambient
-from ..core.node import Autograd, requires_grad
+from ..core.node import Autograd, View, requires_grad
 from ..core.storage import span_bytes, storage_of
 from ..core.tensor import CUDA, Tensor, set_requires_grad
 from ..graph import GraphModule
@@ -33,6 +33,7 @@ from .facts import Input, Joint, Output
 from .functionalize import as_strided
 from .history import record, recorder
 from .mutating import sources_of
+from .output_facts import alias
 from .replay import random_nodes
 from .stacks import note_users_line
 
@@ -117,6 +118,8 @@ class Compiled:
             results[n] = results[n].shallow()
         if self.backward is not None and (ambient.mode & modes.GRAD or joint.records):
             record(self, args, results, result[joint.results :], drawn)
+        for n in self.aliases:
+            refuse_writes(n, results[n], args)
         if self.plain:
             return self._marked(results)
         changed, outputs = (self.changed, joint.outputs) if not self.symbolic else self._sized(args, results)
@@ -350,6 +353,10 @@ class Compiled:
         copy_all_over(plain)
 
 
+OWN_HISTORY = (
+    "Output {} of a compiled function is a view of an argument and is being modified inplace. A custom function made it, or hooks were "
+    "registered on it inside the function, so the argument's history cannot follow the write. Write to a copy: `out.clone()`"
+)
 PROPAGATED = "_dynamo_propagated_dynamic_indices"  # on tensors: the dimensions that were symbols where they were made
 
 
@@ -460,6 +467,15 @@ def output(fact: Output, args: list, results: list, outs: list, several: dict):
     if fact.requires_grad and not requires_grad(source):  # it is the view that was let require grad
         set_requires_grad(result, True)
     return result.detach() if not fact.requires_grad and requires_grad(result) else result
+
+
+def refuse_writes(n: int, out: Tensor, args: list) -> None:
+    """Let no write go through a result that has a history of its own on the memory of an argument: the argument's would not know."""
+    shared = (a for a in args if isinstance(a, Tensor) and a._memory is not None and a._memory is out._memory)
+    source = next(shared, None)
+    if source is not None and requires_grad(out):
+        base = source if source._view_info is None else source._view_info.base
+        out._view_info = View(base, None, alias, (), out._counter[0], OWN_HISTORY.format(n))
 
 
 def made_again(source: Tensor, calls: tuple, wanted: bool, several: dict) -> Tensor:
