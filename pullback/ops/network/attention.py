@@ -244,21 +244,28 @@ _native = small.table.get("scaled_dot_product_attention.default")
 
 @bypassing("_scaled_dot_product_flash_attention_for_cpu.default")
 def _plain_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) -> Tensor | None:
-    """The blocked operator on plain row-major tensors, without mask and dropout; None where the call takes more."""
-    if attn_mask is not None or dropout_p or enable_gqa or ambient.mode >= 2 or process.attention_backends is not None:
+    """The blocked operator on plain tensors, without mask and dropout, whose queries lie row-major or heads within words; None
+    where the call takes more."""
+    if attn_mask is not None or dropout_p or ambient.mode >= 2 or process.attention_backends is not None:
         return None
     if not all_plain(query, key, value) or query.dtype not in _DIRECT or is_causal.__class__ is not bool:
         return None
+    if enable_gqa:
+        if not query._array.ndim == key._array.ndim == value._array.ndim == 4:
+            return None
+        key, value = _repeat_heads(query, key, value, True)
     recorded = bool(ambient.mode) and any(t._autograd is not None for t in (query, key, value))
-    given = (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    given = (query, key, value, attn_mask, dropout_p, is_causal, scale, False)
     if not recorded and _native is not None and (result := _native(given)) is not None:
         return result
     q, k, v = query._array, key._array, value._array
     if q.ndim != 4 or k.shape != v.shape or q.shape[:2] != k.shape[:2] or q.shape[3:] != k.shape[3:] or not q.size:
         return None
-    if not q.flags.c_contiguous or not k.size or scale is not None and scale.__class__ is not float:
+    if not (q.flags.c_contiguous or q.transpose(0, 2, 1, 3).flags.c_contiguous):
         return None
-    results = kernels.forward(np, q, k, v, None, is_causal, _default_scale(query, scale))
+    if not k.size or scale is not None and scale.__class__ is not float:
+        return None
+    results = kernels.forward(np, q, k, v, None, is_causal, _default_scale(query, scale), np.zeros_like(q))
     tensors = tuple([make_tensor(a, query.dtype) for a in results])
     return (flash.record(tensors, query, key, value, 0.0, is_causal, None, scale) if recorded else tensors)[0]
 

@@ -47,9 +47,9 @@ def _seen(last: int, span: int, is_causal: bool) -> slice:
     return slice(0, min(last, span)) if is_causal else slice(0, span)
 
 
-def forward(xp, query, key, value, mask, is_causal: bool, scale: float):
-    """(result, log-sum-exp of each row)."""
-    out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=query.dtype)
+def forward(xp, query, key, value, mask, is_causal: bool, scale: float, out=None):
+    """(result, log-sum-exp of each row). `out`: zeros for the result, in the order of memory that it is to have."""
+    out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=query.dtype) if out is None else out
     lse = xp.full(query.shape[:3], -xp.inf, dtype=query.dtype)
     if xp is numpy and network.attention(query, key, value, mask, out, lse, is_causal, scale):
         return out, lse

@@ -143,3 +143,21 @@ def test_heads_of_any_size(size, causal):
         torch.testing.assert_close(
             of_v.double(), weights.mT @ torch.ones_like(v), rtol=10 * tolerance, atol=10 * tolerance
         )
+
+
+@pytest.mark.parametrize("heads", [2, 4])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_heads_within_words_and_shared_heads(heads, recorded):
+    words = [torch.randn(2, 5, n, 8, requires_grad=recorded) for n in (4, heads, heads)]
+    q, k, v = (t.transpose(1, 2) for t in words)
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    assert out.stride() == q.stride()  # heads within words again, as the queries lie
+    whole = [t.repeat_interleave(4 // t.shape[1], 1).detach().contiguous().requires_grad_(recorded) for t in (q, k, v)]
+    want = F.scaled_dot_product_attention(*whole, is_causal=True)
+    torch.testing.assert_close(out, want)
+    if recorded:
+        out.square().sum().backward()
+        want.square().sum().backward()
+        for t, w in zip(words, whole, strict=True):
+            shared = w.grad.unflatten(1, (t.shape[2], -1)).sum(2).transpose(1, 2)
+            torch.testing.assert_close(t.grad, shared)
