@@ -32,63 +32,6 @@ PIXELS(4)
 PIXELS(8)
 #undef PIXELS
 
-/* Eight pixels beside each other in what is read too, by taps that come in runs of places beside each other, one way or the other: what a
- * run reads is loaded once for all taps that meet it. */
-#define RUNS(LENGTH)                                                                                                                   \
-    static void N(pixels_by##LENGTH)(const T *from, i64 apart, const i64 *at, i64 taps, const T *const *w, const T *bias, i64 channels, T *to, \
-                                     i64 to_apart) {                                                                                   \
-        const int onwards = at[1] - at[0] == apart;                                                                                    \
-        for (i64 c = 0; c < channels; c += WIDTH) {                                                                                    \
-            c = least(c, channels - WIDTH);                                                                                            \
-            N(Vector) s[8];                                                                                                            \
-            for (int m = 0; m < 8; m++)                                                                                                \
-                s[m] = (N(Vector)){0};                                                                                                 \
-            for (i64 k = 0; k < taps; k += LENGTH) {                                                                                   \
-                const T *x = from + at[k] + c;                                                                                         \
-                N(Vector) f[LENGTH];                                                                                                   \
-                for (int q = 0; q < LENGTH; q++)                                                                                       \
-                    f[q] = *(const N(Vector) *)(w[k + q] + c);                                                                         \
-                if (onwards)                                                                                                           \
-                    _Pragma("GCC unroll 16") for (int i = 0; i < 7 + LENGTH; i++) {                                                    \
-                        const N(Vector) v = *(const N(Vector) *)(x + i * apart);                                                       \
-                        _Pragma("GCC unroll 8") for (int q = 0; q < LENGTH; q++)                                                       \
-                            if (i - q >= 0 && i - q < 8)                                                                               \
-                                s[i - q] += f[q] * v;                                                                                  \
-                    }                                                                                                                  \
-                else                                                                                                                   \
-                    _Pragma("GCC unroll 16") for (int i = 7; i > -LENGTH; i--) {                                                       \
-                        const N(Vector) v = *(const N(Vector) *)(x + i * apart);                                                       \
-                        _Pragma("GCC unroll 8") for (int q = 0; q < LENGTH; q++)                                                       \
-                            if (i + q >= 0 && i + q < 8)                                                                               \
-                                s[i + q] += f[q] * v;                                                                                  \
-                    }                                                                                                                  \
-            }                                                                                                                          \
-            const N(Vector) b = *(const N(Vector) *)(bias + c);                                                                        \
-            for (int m = 0; m < 8; m++)                                                                                                \
-                *(N(Vector) *)(to + c + m * to_apart) = s[m] + b;                                                                      \
-        }                                                                                                                              \
-    }
-RUNS(3)
-RUNS(5)
-RUNS(7)
-#undef RUNS
-
-/* The length of the runs that all taps come in, one way; 0 where they do not. */
-static i64 N(run_length)(const i64 *at, i64 taps, i64 apart) {
-    if (taps < 3 || (at[1] - at[0] != apart && at[0] - at[1] != apart))
-        return 0;
-    const i64 way = at[1] - at[0];
-    i64 length = 2;
-    while (length < taps && length < 7 && at[length] - at[length - 1] == way)
-        length++;
-    if ((length != 3 && length != 5 && length != 7) || taps % length)
-        return 0;
-    for (i64 k = 0; k < taps; k++)
-        if (k % length && at[k] - at[k - 1] != way)
-            return 0;
-    return length;
-}
-
 /* The taps of a part that read something inside from one pixel, or from all of a row (x < 0). */
 static i64 N(taps_inside)(const Gather *j, const Part *p, i64 z, i64 y, i64 x, const T *w, i64 *at, const T **factors) {
     i64 found = 0;
@@ -112,17 +55,10 @@ static void N(pixel_row)(const Gather *j, const Part *p, i64 z, i64 y, const T *
     for (i64 x = 0; x < width; x++) {
         if (x == inner && x < outer) {
             i64 taps = N(taps_inside)(j, p, z, y, -1, w, room->taps, factors), many = outer - x >= 8 ? 8 : outer - x >= 4 ? 4 : 1;
-            const i64 run = many == 8 ? N(run_length)(room->taps, taps, apart) : 0;
             for (; x < outer; x += many) {
-                if (many == 8 && outer - x <= 4) /* what is left takes half of that */
-                    many = 4;
                 x = least(x, outer - many);
-                (many == 4  ? N(pixels4)
-                 : many < 4 ? N(pixels1)
-                 : run == 3 ? N(pixels_by3)
-                 : run == 5 ? N(pixels_by5)
-                 : run == 7 ? N(pixels_by7)
-                            : N(pixels8))(from + x * apart, apart, room->taps, taps, factors, bias, j->groups, to + x * to_apart, to_apart);
+                (many == 8 ? N(pixels8) : many == 4 ? N(pixels4) : N(pixels1))(from + x * apart, apart, room->taps, taps, factors, bias, j->groups,
+                                                                               to + x * to_apart, to_apart);
             }
             if (x >= width)
                 break;

@@ -503,11 +503,11 @@ def test_cross_entropy_of_logits(reduction, dtype):
     x[0, :3] = torch.tensor([math.inf, -math.inf, math.nan])
     loss = F.binary_cross_entropy_with_logits
     exact = dict(rtol=1e-2, atol=1e-2) if dtype is torch.bfloat16 else TOLERANCE
-    for f in (
-        lambda x, y: loss(x, y, reduction=reduction),
-        lambda x, y: loss(x, y, weight, reduction=reduction, pos_weight=positive),
+    for f, args in (
+        (lambda x, y: loss(x, y, reduction=reduction), (x, y)),
+        (lambda x, y, w, p: loss(x, y, w, reduction=reduction, pos_weight=p), (x, y, weight, positive)),
     ):
-        got, want = native(f, x, y)(x, y), f(x, y)
+        got, want = native(f, *args)(*args), f(*args)
         assert got.dtype is want.dtype and got.shape == want.shape
         np.testing.assert_allclose(as_numpy(got), as_numpy(want), **exact)
 

@@ -214,6 +214,6 @@ def test_collection_can_be_paused():
 
 def test_transforms_show_a_call_and_what_becomes_of_it():
     with profile() as p:
-        torch.func.vmap(lambda x: x.sin())(torch.ones(3, 4))
+        torch.func.vmap(lambda x: x.sin(), in_dims=1)(torch.ones(3, 4))
     outer, inner = events(p, "aten::sin")
     assert inner.cpu_parent is outer

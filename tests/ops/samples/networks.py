@@ -63,7 +63,7 @@ def _losses(m: Make) -> dict:
 def _ctc(m: Make) -> dict:
     probs = lambda: torch.log_softmax(m.real(5, 2, 4), 2)
     targets = lambda: m.ints(4, 2, 3, low=1)
-    lengths = ((5, 4), (2, 1))
+    lengths = ((5, 4), (3, 1))
     result = [probs(), targets()]
     nll, alpha = torch.ops.aten._ctc_loss(*result, *lengths)
     return {

@@ -17,7 +17,7 @@ NAMES = {
 }
 KNOWN = {
     "softmax": {
-        "codegen/cuda/calls.py", "core/cuda_rows.py", "masked/filling.py", "masked/maskedtensor/rules.py", "ops/eager/rows.py", "ops/layout/nested/reductions.py", "ops/network/multihead.py",
+        "codegen/cuda/calls.py", "core/cuda_rows.py", "masked/filling.py", "masked/maskedtensor/rules.py", "ops/eager/rows.py", "joint/rows.py", "ops/layout/nested/reductions.py", "ops/network/multihead.py",
         "ops/reduce/softmaxes.py",
     },
     "conv2d": {
