@@ -111,6 +111,66 @@ ROWS: dict[str, dict[str, str]] = {
             )
         },
     },
+    "torch._dynamo.testing": {
+        **{
+            name: f"pullback.compat.recording_backends:{name}"
+            for name in (
+                "AotEagerAndRecordGraphs",
+                "CompileCounter",
+                "CompileCounterWithBackend",
+                "EagerAndRecordGraphs",
+                "InductorAndRecordGraphs",
+                "check_dynamic_shape_capture",
+                "collect_results",
+                "empty_line_normalizer",
+                "expectedFailureDynamic",
+                "expectedFailureDynamicWrapper",
+                "make_test_cls_with_patches",
+                "normalize_gm",
+                "rand_strided",
+                "reduce_to_scalar_loss",
+                "remove_trailing_space",
+                "requires_bwd_pass",
+                "reset_rng_state",
+                "standard_test",
+                "strip_comment",
+            )
+        },
+        "same": "pullback.testing.comparison:same",
+        "optimize_assert": f"{_COMPILE}:optimize_assert",
+    },
+    **{
+        name: {
+            "TestCase": "pullback.compat.unittest_cases:CompiledTestCase",
+            "run_tests": "pullback.compat.unittest_cases:run_compiled_tests",
+        }
+        for name in ("torch._dynamo.test_case", "torch._inductor.test_case")
+    },
+    "torch.testing._internal.common_utils": {
+        **{
+            name: f"pullback.compat.unittest_cases:{name}"
+            for name in (
+                "IS_LINUX",
+                "IS_MACOS",
+                "IS_WINDOWS",
+                "SEED",
+                "TemporaryDirectoryName",
+                "TemporaryFileName",
+                "TestCase",
+                "freeze_rng_state",
+                "instantiate_parametrized_tests",
+                "noncontiguous_like",
+                "parametrize",
+                "run_tests",
+                "set_rng_seed",
+                "subtest",
+            )
+        },
+        "set_default_dtype": "pullback.compat.unittest_cases:default_dtype",
+        "make_tensor": "pullback.testing:make_tensor",
+        "gradcheck": "pullback.autograd:gradcheck",
+        "gradgradcheck": "pullback.autograd:gradgradcheck",
+    },
     "torch._dynamo.output_graph": {"config": "pullback.capture.front.config:config"},
     "torch._dynamo.debug_utils": {"same_two_models": "pullback.compat.dynamo_names:same_two_models"},
     "torch._inductor.utils": {"fresh_cache": "pullback.compat.dynamo_names:fresh_cache"},
