@@ -27,6 +27,13 @@ def tree_unflatten(leaves, spec):
     return optree.tree_unflatten(spec, leaves)
 
 
+def parts_of(tree) -> tuple:
+    """(what is directly inside, structure of that one level); (None, None) of a leaf."""
+    _know_tuples()
+    parts, spec = optree.tree_flatten(tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace="pullback")
+    return (None, None) if spec.is_leaf() else (list(parts), spec)
+
+
 def is_flat_tuple(spec) -> bool:
     """Whether a structure is one tuple of leaves."""
     return spec.type is tuple and spec.num_nodes == spec.num_leaves + 1

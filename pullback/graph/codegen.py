@@ -171,7 +171,8 @@ class _Writer:
     def assemble(self, body: list[str], owners: list[int]) -> PythonCode:
         wraps = self.wrap_statements()
         if self.codegen._body_transformer is not None:
-            body, owners = self.codegen._body_transformer(body), []
+            written, body = body, self.codegen._body_transformer(body)
+            owners = _owners_after(written, owners, body)
         for name, value in self.codegen.additional_globals():
             self.add_global(name, value)
         prologue = _call_with_known(
@@ -403,7 +404,17 @@ def recompute_meta(node: Node) -> str:
     return f" ac_graph_id: {region}" if region is not None else ""
 
 
-def line_numbers(body: list[str], owners: list[int], first: int) -> dict[int, int | None]:
+def _owners_after(before: list[str], owners: list[int], after: list[str]) -> list:
+    """The nodes that pieces were written for, in a body that was changed; None for pieces that are new."""
+    found, at = [], 0
+    for piece in after:
+        here = next((i for i in range(at, len(owners)) if before[i] == piece), None)
+        found.append(None if here is None else owners[here])
+        at = at if here is None else here + 1
+    return found
+
+
+def line_numbers(body: list[str], owners: list, first: int) -> dict[int, int | None]:
     """Line of the function (from its `def`) -> number of the node it was written for."""
     lines: dict[int, int | None] = {}
     at = first

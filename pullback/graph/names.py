@@ -161,6 +161,9 @@ def format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
     """An argument as `print(graph)` shows it."""
     if hasattr(arg, "_custom_fx_repr_fn"):
         return arg._custom_fx_repr_fn()
+    if isinstance(arg, tuple) and hasattr(arg, "_fields"):
+        named = (f"{name}={format_arg(value, max_list_len)}" for name, value in zip(arg._fields, arg, strict=True))
+        return f"{type(arg).__name__}({', '.join(named)})"
     if isinstance(arg, (list, tuple)):
         items = [format_arg(a) for i, a in enumerate(arg) if i < max_list_len]
         cut = f", ...[total_len={len(arg)}]" if len(arg) >= max_list_len + 1 else ""

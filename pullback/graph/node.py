@@ -317,11 +317,16 @@ class Node:
         )
 
     def __reduce__(self):
-        raise TypeError("a torch.fx.Node is part of its graph and cannot be pickled alone")
+        """With its graph: what is read again is the node at the same place of a copy."""
+        return _node_at, (self.graph, list(self.graph.nodes).index(self))
 
     def __deepcopy__(self, memo: dict) -> Node:
         """Nodes are copied with their graph; a node met outside of it (in some meta) stays itself."""
         return memo.get(id(self), self)
+
+
+def _node_at(graph: Graph, place: int) -> Node:
+    return list(graph.nodes)[place]
 
 
 def path_of(node: Node) -> str:

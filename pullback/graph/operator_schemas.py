@@ -131,10 +131,15 @@ def _normalized(signature: inspect.Signature, args: tuple, kwargs: dict, only_kw
 
 def check_for_mutable_operation(target: Any, args: tuple, kwargs: dict) -> None:
     """Raise where a function writes to one of its arguments."""
-    writes = kwargs.get("out") is not None or any(o.schema.is_mutable for o in _operators(target))
-    if writes:
+    found = _operators(target)
+    if kwargs.get("out") is None:
+        writers = [o.schema for o in found if o.schema.is_mutable]
+    else:
+        out = getattr(found[0].overloadpacket, "out", None) if found else None
+        writers = [getattr(target, "__name__", target) if out is None else out.schema]
+    if writers:
         raise RuntimeError(
-            f"Tried to trace mutable operation {getattr(target, '__name__', target)}. FX only supports functional code, "
+            f"Tried to trace mutable operation {writers[0]}. FX only supports functional code, "
             "so operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .arguments import map_aggregate
 from .proxy import Proxy
-from .wrapping import wrapped_names
+from .wrapping import wrapped_methods, wrapped_names
 
 _ABSENT = object()
 
@@ -59,10 +59,12 @@ class Patcher:
         return first
 
     def patch_wrapped(self) -> None:
-        """Make leaves of all functions that were given to `wrap`."""
+        """Make leaves of all functions that were given to `wrap`, and of the methods that were named."""
         for (_, name), names in list(wrapped_names.items()):
             function = names[name] if name in names else getattr(builtins, name)
             self.patch(names, name, leaf(function))
+        for cls, name in wrapped_methods:
+            self.patch_method(cls, name, method_leaf(getattr(cls, name), name), deduplicate=True)
 
     def patch_known(self, names: dict[str, Any], ids: set[int]) -> None:
         """Make leaves of the functions of a namespace that are among `ids`."""
@@ -101,6 +103,19 @@ def leaf(function: Callable) -> Callable:
         result = proxy.tracer.create_proxy("call_function", function, args, kwargs)
         result.node.meta["is_wrapped"] = True
         return result
+
+    return call
+
+
+def method_leaf(method: Callable, name: str) -> Callable:
+    """A method that is recorded as one call when a proxy is among its arguments."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        proxy = find_proxy(args, kwargs)
+        if proxy is None:
+            return method(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
 
     return call
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 wrapped_names: dict[tuple[int, str], dict[str, Any]] = {}  # (id of a module's globals, name) -> the globals
+wrapped_methods: list[tuple[type, str]] = []  # methods that a trace records as one call of a method
 
 
 def wrap(fn_or_name: str | Callable) -> str | Callable:

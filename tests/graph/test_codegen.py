@@ -173,3 +173,11 @@ def test_line_numbers_lead_to_nodes(hello):
     nodes = list(hello.graph.nodes)
     found = {lines[result._prologue_start - 1 + at].strip(): nodes[i].name for at, i in result._lineno_map.items()}
     assert found["add = x + y;  x = y = None"] == "add" and found["return mul"] == "output"
+
+
+def test_lines_are_counted_in_code_that_was_changed():
+    made = symbolic_trace(lambda a, b: torch.sin(a) + torch.cos(b))
+    before = dict(made._lineno_map)
+    made.graph.on_generate_code(lambda _: lambda code: ["first = 1\n", *code, "# last\n"])
+    made.recompile()
+    assert {line + 1: node for line, node in before.items()}.items() <= made._lineno_map.items()

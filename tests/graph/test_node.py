@@ -1,12 +1,15 @@
 """Nodes: arguments, users, order, text."""
 
 import operator
+import pickle
+from typing import NamedTuple
 
 import pytest
 
 import pullback as torch
 from pullback.graph import Graph, has_side_effect, map_arg
 from pullback.graph.immutable import immutable_dict, immutable_list
+from pullback.graph.names import format_arg
 from pullback.graph.node import map_aggregate
 
 
@@ -138,3 +141,38 @@ def test_renaming_and_retargeting(chain):
     y.op, y.target = "call_method", "neg"
     assert g.find_nodes(op="call_method") == [y]
     g.lint()
+
+
+def test_a_node_is_pickled_with_its_graph():
+    graph = Graph()
+    x = graph.placeholder("x")
+    x.type = torch.Tensor
+    y = graph.call_function(torch.sin, (x,))
+    again = pickle.loads(pickle.dumps(y))
+    assert again.name == y.name and again.target is torch.sin and again.graph is not graph
+    assert again.args[0].type is torch.Tensor and again.args[0].graph is again.graph
+
+
+def test_named_tuples_are_shown_with_their_names():
+    class Pair(NamedTuple):
+        x: object
+        y: object
+
+    graph = Graph()
+    node = graph.placeholder("inp")
+    assert format_arg(Pair(node, (1.5, node))) == "Pair(x=%inp, y=(1.5, %inp))"
+
+
+def test_ranges_of_the_profiler_are_not_dead_code():
+    graph = Graph()
+    import pullback.profiler  # noqa: F401 - declares the two
+
+    handle = graph.call_function(torch.ops.profiler._record_function_enter_new, ("range",))
+    graph.call_function(torch.ops.profiler._record_function_exit, (handle,))
+    graph.call_function(torch.sin, (1.0,))
+    graph.output(None)
+    graph.eliminate_dead_code()
+    assert [n.target for n in graph.nodes if n.op == "call_function"] == [
+        torch.ops.profiler._record_function_enter_new,
+        torch.ops.profiler._record_function_exit,
+    ]

@@ -294,3 +294,25 @@ def test_a_tracer_of_a_package_patches_modules_itself():
     assert [n.target for n in graph.nodes if n.op == "call_module"] == ["0", "1"]
     x = torch.ones(1, 2)
     assert torch.equal(GraphModule(model, graph)(x), model(x))
+
+
+def test_methods_that_are_named_are_recorded_as_calls():
+    from pullback.graph.wrapping import wrapped_methods
+
+    class Table:
+        def look(self, key):
+            return key + 1
+
+    table = Table()
+    wrapped_methods.append((Table, "look"))
+    try:
+        made = symbolic_trace(lambda x: Table.look(x, x))
+    finally:
+        wrapped_methods.pop()
+    assert [n.target for n in made.graph.nodes if n.op == "call_method"] == ["look"]
+    assert table.look(1) == 2 and made(_Looks()) == "seen"
+
+
+class _Looks:
+    def look(self, key):
+        return "seen"

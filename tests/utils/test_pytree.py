@@ -222,3 +222,14 @@ def test_named_tuples_of_c():
 
     assert pytree.is_structseq(time.gmtime()) and pytree.is_structseq_class(torch.return_types.max)
     assert not pytree.is_structseq(Like((1, 2))) and not pytree.is_structseq_class((1, 2))
+
+
+def test_the_containers_of_nodes_are_taken_apart():
+    from pullback.graph.immutable import immutable_dict, immutable_list
+
+    given = immutable_dict(b=immutable_list([1, (2, immutable_list())]), a=3)
+    leaves, spec = pytree.tree_flatten(given)
+    assert leaves == [1, 2, 3]
+    again = pytree.tree_unflatten(leaves, spec)
+    assert again == given and type(again) is immutable_dict and type(again["b"]) is immutable_list
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec

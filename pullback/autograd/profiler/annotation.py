@@ -73,5 +73,6 @@ class record_function(ContextDecorator):
 
 
 # `ops.profiler`: the same two steps for programs that call them as operators.
+enter.has_effects = leave.has_effects = True  # type: ignore[attr-defined]  # a graph keeps the calls
 ops.profiler._record_function_enter = ops.profiler._record_function_enter_new = enter
 ops.profiler._record_function_exit = leave

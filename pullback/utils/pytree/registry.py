@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ...core import tree as core_tree
 from ...core.size import Size
+from ...graph.immutable import immutable_dict, immutable_list
 from ...ops.system.return_types import ResultTuple
 from .keys import GetAttrKey, MappingKey, SequenceKey
 
@@ -395,6 +396,14 @@ for _cls, _kind, _serialized in (
         globals()[f"_{_kind}_flatten"],
         globals()[f"_{_kind}_unflatten"],
         _serialized,
+        with_keys=globals()[f"_{_kind}_flatten_with_keys"],
+    )
+for _cls, _kind in ((immutable_list, "list"), (immutable_dict, "dict")):  # the arguments of a graph's nodes
+    _register(
+        _cls,
+        globals()[f"_{_kind}_flatten"],
+        lambda values, context, cls=_cls: cls(values if context is None else zip(context, values, strict=True)),
+        f"torch.fx.immutable_collections.{_cls.__name__}",
         with_keys=globals()[f"_{_kind}_flatten_with_keys"],
     )
 _register(
