@@ -6,13 +6,7 @@
  */
 #include "native_fronts.h"
 #include <math.h>
-#include <structmember.h>
-
-typedef int i32;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef float f32;
-typedef double f64;
+#include "native_sources.h"
 
 #if defined(__clang__)
 #define SIMD _Pragma("clang loop vectorize(enable)")
@@ -31,93 +25,7 @@ static void box_muller(f32 *p, i64 blocks) { (__builtin_cpu_supports("fma") && _
 #define box_muller box_muller_anywhere
 #endif
 
-/* NumPy's public `bitgen_t` */
-typedef struct {
-    void *state;
-    u64 (*next_uint64)(void *);
-    u32 (*next_uint32)(void *);
-    f64 (*next_double)(void *);
-    u64 (*next_raw)(void *);
-} Words;
-
-typedef struct {
-    Words *words;
-    PyObject *generator, *lock;
-} Source;
-
-enum { ENGINE, FRESH, NEXT_NORMAL, LOCK, SLOTS };
-static const char *slot_names[SLOTS] = {"_engine", "_fresh", "next_normal", "lock"};
-static Py_ssize_t slot_at[SLOTS];
-static PyTypeObject *generator_type;
-static PyObject *default_generator;
-enum { ALONE = 1 << 16, LARGEST_SHUFFLE = (int)(0xFFFFFFFFu / 20) };
-
-/* use_generators(Generator, default_generator) */
-static PyObject *use_generators(PyObject *self, PyObject *args) {
-    if (!PyArg_ParseTuple(args, "O!O", &PyType_Type, &generator_type, &default_generator)) return NULL;
-    for (int i = 0; i < SLOTS; i++) {
-        PyObject *slot = PyObject_GetAttrString((PyObject *)generator_type, slot_names[i]);
-        if (!slot) return NULL;
-        if (!Py_IS_TYPE(slot, &PyMemberDescr_Type)) return PyErr_Format(PyExc_TypeError, "Generator.%s is not a slot", slot_names[i]);
-        slot_at[i] = ((PyMemberDescrObject *)slot)->d_member->offset;
-        Py_DECREF(slot);
-    }
-    Py_INCREF(generator_type);
-    Py_INCREF(default_generator);
-    Py_RETURN_NONE;
-}
-
-static inline PyObject **slot_of(PyObject *generator, int which) { return (PyObject **)((char *)generator + slot_at[which]); }
-
-static void set_slot(PyObject *generator, int which, PyObject *value) {
-    PyObject *before = *slot_of(generator, which);
-    *slot_of(generator, which) = value;
-    Py_XDECREF(before);
-}
-
-static void unlock(const Source *s) {
-    PyObject *done = PyObject_CallMethod(s->lock, "release", NULL);
-    if (!done) PyErr_Clear();
-    Py_XDECREF(done);
-}
-
-static Words *words_of(PyObject *generator) {
-    PyObject *engine = *slot_of(generator, ENGINE);
-    engine = engine && engine != Py_None ? Py_NewRef(engine) : PyObject_CallMethod(generator, "_loaded", NULL);
-    PyObject *capsule = engine ? PyObject_GetAttrString(engine, "capsule") : NULL;
-    Words *words = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
-    Py_XDECREF(capsule); /* the generator has its engine, and that its words */
-    Py_XDECREF(engine);
-    return words;
-}
-
-/* Take the generator's lock without waiting for it. */
-static int open_source(Source *s, PyObject *generator) {
-    s->generator = generator ? generator : default_generator;
-    if (!s->generator || !Py_IS_TYPE(s->generator, generator_type) || !(s->lock = *slot_of(s->generator, LOCK))) return 0;
-    PyObject *taken = PyObject_CallMethod(s->lock, "acquire", "O", Py_False);
-    Py_XDECREF(taken);
-    s->words = taken == Py_True ? words_of(s->generator) : NULL;
-    if (taken == Py_True && !s->words) unlock(s);
-    if (!s->words) PyErr_Clear();
-    return s->words != NULL;
-}
-
-static void close_source(const Source *s) {
-    set_slot(s->generator, FRESH, Py_NewRef(Py_False));
-    unlock(s);
-}
-
-/* ---- numbers */
-static inline u32 word(const Words *w) { return w->next_uint32(w->state); }
-
-static inline u64 word64(const Words *w) {
-    u64 high = word(w);
-    return high << 32 | word(w);
-}
-
-static inline f32 unit(const Words *w) { return (f32)(i32)(word(w) & 0xFFFFFF) * 0x1p-24f; }
-static inline f64 unit64(const Words *w) { return (f64)(i64)(word64(w) & (((u64)1 << 53) - 1)) * 0x1p-53; }
+enum { LARGEST_SHUFFLE = (int)(0xFFFFFFFFu / 20) };
 
 typedef struct {
     const Words *words;
@@ -268,25 +176,19 @@ static void permutation(Draw *d) {
 static int drawn(void (*fill)(Draw *), Draw *d, Array *a, PyObject *generator) {
     Source source;
     if (!open_source(&source, generator)) return 0;
-    PyObject *waiting = *slot_of(source.generator, NEXT_NORMAL);
     d->words = source.words;
     d->y = a->data;
     d->n = count_of(a);
     d->kind = kind(a);
-    d->is_waiting = waiting && PyFloat_Check(waiting);
-    d->waiting = d->is_waiting ? PyFloat_AS_DOUBLE(waiting) : 0;
-    int was_waiting = d->is_waiting;
+    int was_waiting = d->is_waiting = take_waiting(&source, &d->waiting);
     if (d->n >= ALONE) {
         Py_BEGIN_ALLOW_THREADS
         fill(d);
         Py_END_ALLOW_THREADS
     } else
         fill(d);
-    if (fill == normal && d->n < 16 && (was_waiting || d->is_waiting)) {
-        PyObject *kept = d->is_waiting ? PyFloat_FromDouble(d->waiting) : Py_NewRef(Py_None);
-        if (kept) set_slot(source.generator, NEXT_NORMAL, kept);
-    }
-    close_source(&source);
+    if (fill == normal && d->n < 16 && (was_waiting || d->is_waiting)) leave_waiting(&source, d->is_waiting, d->waiting);
+    close_source(&source, 1);
     return 1;
 }
 

@@ -230,8 +230,9 @@ def _restore(state: np.ndarray) -> Generator:
 
 default_generator = Generator()
 default_generator.seed()
-if (_draws := extension("_draws")) is not None:
-    _draws.use_generators(Generator, default_generator)
+for _name in ("_draws", "_trials"):
+    if (_drawing := extension(_name)) is not None:
+        _drawing.use_generators(Generator, default_generator)
 
 
 def manual_seed(seed: int) -> Generator:

@@ -87,7 +87,7 @@ def in_turn(first: Callable, second: Callable) -> Callable:
 
 _PUBLIC = ("torch.", "Tensor.", "nn.functional.")
 for _name in (
-    "_along", "_places", "_picks", "_shapes", "_chains", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views", "_spatial",
+    "_along", "_places", "_picks", "_shapes", "_chains", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_trials", "_makers", "_views", "_spatial",
     "_counts", "_blocks", "_halves", "_narrow", "_products", "_recurrent", "_layouts", "_casts", "_integers", "_straight",
 ):  # fmt: skip
     _module = extension(_name)

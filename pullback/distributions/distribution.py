@@ -176,13 +176,14 @@ class Distribution:
             if lazy or constraints.is_dependent(constraint):
                 continue
             value = getattr(self, name)
-            what = f"parameter {name} ({type(value).__name__} of shape {tuple(value.shape)})"
-            if _is_asserted(constraint.check(value), f"Expected {what} of {type(self).__name__} to satisfy the constraint {constraint!r}"):  # fmt: skip
-                continue
-            if not constraints.everywhere(constraint.check(value)):
+            valid = constraint.check(value)
+            if ambient.captures:  # a graph asserts, each time it runs, that all is valid
+                words = f"Expected parameter {name} {_told(value)} of {type(self).__name__} to satisfy the constraint {constraint!r}"
+                assert_async_msg(valid.all(), words)
+            elif not constraints.everywhere(valid):
                 raise ValueError(
-                    f"Expected {what} of distribution {self!r} to satisfy the constraint {constraint!r}, "
-                    f"but found invalid values:\n{value}"
+                    f"Expected parameter {name} {_told(value)} of distribution {self!r} to satisfy the constraint "
+                    f"{constraint!r}, but found invalid values:\n{value}"
                 )
 
     def _validate_sample(self, value: Tensor) -> None:
@@ -199,13 +200,14 @@ class Distribution:
                 stacklevel=2,
             )
             return
-        words = f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r})"
-        if _is_asserted(support.check(value), words):
-            return
-        if not constraints.everywhere(support.check(value)):
+        valid = support.check(value)
+        if ambient.captures:
+            words = f"Expected value argument {_told(value)} to be within the support ({support!r})"
+            assert_async_msg(valid.all(), words)
+        elif not constraints.everywhere(valid):
             raise ValueError(
-                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
-                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+                f"Expected value argument {_told(value)} to be within the support ({support!r}) of the distribution "
+                f"{self!r}, but found invalid values:\n{value}"
             )
 
     def _validate_shape(self, value: Tensor) -> None:
@@ -222,9 +224,5 @@ class Distribution:
         return f"{type(self).__name__}({shown})"
 
 
-def _is_asserted(valid: Tensor, words: str) -> bool:
-    """Whether the program that asks is being captured: then its graph asserts, each time it runs, that all is valid."""
-    if not ambient.captures:
-        return False
-    assert_async_msg(valid.all(), words)
-    return True
+def _told(value: Tensor) -> str:
+    return f"({type(value).__name__} of shape {tuple(value.shape)})"
