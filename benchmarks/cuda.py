@@ -11,12 +11,15 @@ Workloads are run in several ways: eager; the loss compiled; the loss compiled w
     python benchmarks/cuda.py --only gpt lstm              cases whose name contains a word
     python benchmarks/cuda.py --only gpt --ways compiled   in one way
     python benchmarks/cuda.py --ours                       without PyTorch
+    python benchmarks/cuda.py --memory                     peaks of memory of the workloads instead of times, in MiB: what a step takes at
+                                                           most beyond what was there before, without workspaces of cuBLAS
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -244,6 +247,34 @@ def _workloads() -> dict[str, tuple[Setup, tuple[str, ...]]]:
     }
 
 
+def _peak(lib: ModuleType, setup: Setup, way: str) -> float:
+    """MiB that calls take at most, from the fourth on."""
+    before = lib.cuda.memory_allocated()
+    names = setup(lib, way)
+    for k in range(6):
+        if k == 3:
+            names["wait"]()
+            lib.cuda.reset_peak_memory_stats()
+        names["work"]()
+    names["wait"]()
+    return (lib.cuda.max_memory_allocated() - before) / (1 << 20)
+
+
+def _peaks(name: str, setup: Setup, ways: tuple[str, ...], found: list[ModuleType]) -> None:
+    """A line of peaks of each way; `-` where a library has no such way, or fails."""
+    for way in ways:
+        shown = []
+        for lib in found:
+            try:
+                peak = f"{_peak(lib, setup, way):.1f}" if way != "whole step" or lib is found[0] else "-"
+            except Exception as error:
+                print(f"{lib.__name__}, {name}, {way}: {type(error).__name__}: {error}"[:400], file=sys.stderr)
+                peak = "-"
+            shown.append(peak)
+            _forget(found)
+        print(f"{name + ', ' + way:<60}{''.join(f'{s:>12}' for s in shown)}", flush=True)
+
+
 def _best_of(ways: list[Figure], name: str) -> str:
     """The best way of ours against the best of PyTorch's."""
     ours = min(f.ours for f in ways)
@@ -281,13 +312,21 @@ def main() -> int:
     parser.add_argument("--ours", action="store_true", help="without PyTorch")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each round of a case")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", action="store_true", help="peaks of memory instead of times")
     options = parser.parse_args()
+    if options.memory:
+        os.environ.update(CUBLAS_WORKSPACE_CONFIG=":0:0", CUBLASLT_WORKSPACE_SIZE="0")
     found = libraries()[: 1 if options.ours else 2]
     if not found[0].cuda.is_available():
         print("there is no CUDA device", file=sys.stderr)
         return 1
     wanted = lambda name: any(word in name for word in options.only)
     print(f"on {found[0].cuda.get_device_name()}: pullback, PyTorch, ratio; first calls", flush=True)
+    if options.memory:
+        for name, (setup, ways) in _workloads().items():
+            if wanted(name):
+                _peaks(name, setup, tuple(w for w in ways if w in options.ways), found)
+        return 0
     for case in filter(lambda c: wanted(c.name), _operators()):
         figure = measure(case, found, options.rounds, options.seconds)
         if figure is not None:

@@ -170,12 +170,20 @@ def _is_sound(new: Buffer, old: Buffer, spans: dict, checked: int, nests: dict[i
     last = spans[old][1] if old in spans else -1
     if first <= checked or last > first:
         return False
-    if last < first:
-        return True
-    writers = [s for s in nests[first].steps if s.buffer is new] if first in nests else []
+    return last < first or first in nests and _is_in_place(nests[first], old, new)
+
+
+def _is_in_place(nest: Nest, old: Buffer, new: Buffer) -> bool:
+    """Whether a nest writes each element of a buffer once, after it has read that of an old one."""
+    writers = [s for s in nest.steps if s.buffer is new]
     if not len(writers) == 1 == len(new.writers) or writers[0].reduce or writers[0].scatter:
         return False
-    return _reads_before(nests[first], old, new, writers[0])
+    return _reads_before(nest, old, new, writers[0])
+
+
+def written_over(nest: Nest, old: Buffer, new: Buffer) -> bool:
+    """Whether a nest whose rows are computed by groups of threads may write a buffer over one that it reads."""
+    return _is_in_place(nest, old, new) and not _is_awaited(new, old, nest)
 
 
 def _is_awaited(new: Buffer, old: Buffer, nest: Nest | None) -> bool:

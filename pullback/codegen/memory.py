@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
 from typing import Any
@@ -24,12 +24,12 @@ from .schedule import Nest
 
 ALIGNMENT = 64
 LEAST, WORTH, SHARE, MOST_CUTS = (
-    1 << 20,
+    1 << 19,
     16 << 20,
-    32,
-    3,
+    48,
+    4,
 )  # bytes for which one more arena is made: a share of all, within limits; how many
-MOST_CANDIDATES = 32  # steps that are looked at
+MOST_CANDIDATES = 64  # steps that are looked at
 
 
 def lifetimes(order: list[tuple[set[Buffer], set[Buffer]]]) -> dict[Buffer, tuple[int, int]]:
@@ -64,6 +64,26 @@ class Parts:
     dead: list[set[Buffer]]
     born: list[set[Buffer]]
 
+    @property
+    def most(self) -> int:
+        """The bytes that are needed at once, beyond those that came in."""
+        steps = zip(
+            accumulate(self.arenas),
+            accumulate(map(_total, self.born)),
+            accumulate(map(_total, [set(), *self.dead])),
+            strict=True,
+        )
+        return max(arena + made - gone for arena, made, gone in steps)
+
+
+def placed(order: Order, given: set[Buffer], kept: set[Buffer], dropped: set[Buffer]) -> Parts:
+    """Places for all that is neither `given` nor `kept`, in as many arenas as are worth it: see `in_parts`."""
+    found = in_parts(order, given, kept, dropped) if dropped else None
+    if found is None:
+        offsets, arena = plan(order, given | kept)
+        found = Parts(offsets, [arena], [], [], [kept])
+    return found
+
 
 def in_parts(order: Order, given: set[Buffer], kept: set[Buffer], dropped: set[Buffer]) -> Parts | None:
     """Several arenas, where the most that is needed at once is then less by something that matters: `kept` are results, `dropped` values
@@ -97,15 +117,30 @@ def best_cuts(
     rows = sorted((first, last, bytes_of(b)) for b, (first, last) in spans.items())
     in_use = functools.cache(functools.partial(_in_use, steps, rows))
     most = functools.partial(_most, steps, in_use, freed, made)
-    worth = max(LEAST, min(WORTH, (freed[steps] + most(())) // SHARE))
+    worth = least_worth(freed[steps] + most(()))
     if not candidates or most(()) - in_use(0, candidates[0]) - made[candidates[0] - 1] < worth:
         return []  # what begins before anything has ended is needed in any case
     best: tuple[int, ...] = ()
     for count in range(1, MOST_CUTS + 1):
-        found = min(combinations(candidates, count), key=most, default=())
+        found = min(_more_cuts(best, candidates, count), key=most, default=())
         if most(best) - most(found) >= worth:
             best = found
     return list(best)
+
+
+def _more_cuts(cuts: tuple[int, ...], candidates: list[int], count: int) -> Iterable[tuple[int, ...]]:
+    """So many cuts: all choices of few, and of many those that have one or two more than what is best so far."""
+    if count <= 2:
+        return combinations(candidates, count)
+    missing = (
+        combinations([c for c in candidates if c not in cuts], count - len(cuts)) if count - len(cuts) <= 2 else ()
+    )
+    return (tuple(sorted((*cuts, *more))) for more in missing)
+
+
+def least_worth(total: int) -> int:
+    """How many bytes, of a total, are worth an arena of their own, or to be written in place."""
+    return max(LEAST, min(WORTH, total // SHARE))
 
 
 def _until(times: dict[Buffer, int], steps: int) -> list[int]:
@@ -142,6 +177,10 @@ def _in_use(steps: int, rows: list[tuple[int, int, int]], begin: int, end: int) 
         changes[first] += size
         changes[last + 1] -= size
     return max(accumulate(changes))
+
+
+def _total(buffers: Iterable[Buffer]) -> int:
+    return sum(map(bytes_of, buffers))
 
 
 class Places:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..graph import Graph, GraphModule, Node
-from .costs import is_random
+from .costs import is_random, is_view
 from .replay import Replay, Rewrite
 
 BACKWARD_TAG = "is_backward"
@@ -148,9 +148,18 @@ def divide(halves: Halves, may_save: Callable[[Node], bool]) -> tuple[GraphModul
     bw = extract(halves.joint, [*saved, *halves.tangents], bw_nodes, halves.bwd_outputs, replay.backward)
     for node in bw.graph.nodes:
         node.meta["autograd_backward"] = True
+    shown = {memory_of(n) for n in nodes_in(halves.fwd_outputs)}
     for node, taken in zip(saved, bw.graph.nodes, strict=False):
         taken.meta["saved"] = node._op != "placeholder"  # nobody but the backward has it: it may go after its last use
+        taken.meta["own"] = taken.meta["saved"] and memory_of(node) not in shown  # and may be written over then
     return fw, bw
+
+
+def memory_of(node: Node) -> Node:
+    """The node in whose memory a value lies, be it through views."""
+    while is_view(node) and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def order_saved(saved: list[Node]) -> list[Node]:

@@ -201,6 +201,15 @@ class Machine:
             kept.append(result)
         return result
 
+    @staticmethod
+    def is_alone(tensors: list, k: int) -> bool:
+        """Whether a list of tensors alone has one of them, and its memory."""
+        array = tensors[k]._array
+        memory = array.data
+        if getrefcount(tensors[k]) >= ALONE or getrefcount(array) > ALONE or getrefcount(memory) > ALONE:
+            return False
+        return bool(getrefcount(memory.mem) < ALONE)
+
     def in_use(self):
         """A block in which this is the device in use: with one device it always is."""
         return _ANYWHERE if device_count() == 1 else self.cupy.cuda.Device(self.index)

@@ -131,6 +131,7 @@ class Plan:
     cuts: tuple[int, ...] = ()
     dead: tuple[tuple[int, ...], ...] = ()
     born: tuple[tuple[int, ...], ...] = ()
+    reused: tuple[int, ...] = ()  # the inputs whose memory is written over
 
     def __post_init__(self) -> None:
         self.numbers = np.array([x for e in self.entries for x in (len(e), *e)] or [0], np.int64)

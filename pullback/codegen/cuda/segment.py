@@ -43,8 +43,9 @@ class CudaSegment(Segment):
     source: CudaSource
 
     def write(self, steps: list, inputs: list[Value], outputs: list, fusing: bool) -> CudaSource:
-        saved = {v.buffer for n, v in zip(self.given, inputs, strict=True) if n.meta.get("saved")}
-        return write(steps, inputs, outputs, fusing, saved, self.landing)
+        marked = lambda mark: {v.buffer for n, v in zip(self.given, inputs, strict=True) if n.meta.get(mark)}
+        own = set() if settings.triton.cudagraphs else marked("own")  # there, memory stays where it is
+        return write(steps, inputs, outputs, fusing, marked("saved"), self.landing, own)
 
     def ordered(self, inputs: list[Node]) -> list[Node]:
         """Numbers that lie on the host come last: they travel with each run."""
@@ -100,7 +101,7 @@ class CudaSegment(Segment):
         if not self.callable_with(tensors):
             run_nodes(self.nodes, values)
             return
-        if self.program.parts:
+        if self.program.parts or self.source.plan.reused:
             for n in self.dying:  # whatever of it is an argument is now in `tensors` alone
                 values.pop(n, None)
         values.update(zip(self.results, self.called(tensors), strict=True))
@@ -123,7 +124,8 @@ class CudaSegment(Segment):
         parted = not self.empty and self.on.has_parts(self.program)
         blanks = [None] * len(self.kinds) if parted else self.blanks(range(len(self.kinds)))
         if not self.empty:
-            addresses, copies = self.addresses(tensors[: self.there] if self.hosted else tensors)
+            shared = [k for k in self.source.plan.reused if not self.on.is_alone(tensors, k)]
+            addresses, copies = self.addresses(tensors[: self.there] if self.hosted else tensors, shared)
             if self.told is not None:
                 addresses += self.told.told([t._array for t in tensors[self.there :]])
             inputs = len(addresses)
@@ -162,7 +164,7 @@ class CudaSegment(Segment):
         slots = plan.inputs + plan.outputs + 1 + len(plan.offsets)
         if self.others or self.empty or len(self.news) != len(self.places) or slots > MOST_SLOTS:
             return None
-        if self.hosted or self.written:
+        if self.hosted or self.written or plan.reused:
             return None
         if len(inputs) + len(self.makers) > MOST_TENSORS:
             return None
@@ -209,12 +211,13 @@ class CudaSegment(Segment):
             return True
         return all(map(self.fits, tensors, self.expected))  # which forgives strides of single elements
 
-    def addresses(self, tensors: list) -> tuple[list[int], dict[int, Any]]:
-        """Where the arguments are, or copies of those that begin between vectors, by their number."""
+    def addresses(self, tensors: list, shared: Sequence[int]) -> tuple[list[int], dict[int, Any]]:
+        """Where the arguments are, or copies of those that begin between vectors, or would be written over while somebody else has them
+        (`shared`), by their number."""
         result = native.addresses(tensors) if self.in_c else [self.on.address(t._array) for t in tensors]
         copies = {}
         for k, at in enumerate(result):
-            if at % VECTOR and tensors[k]._array.size:
+            if (at % VECTOR or k in shared) and tensors[k]._array.size:
                 copies[k] = self.on.aligned(tensors[k]._array)
                 result[k] = self.on.address(copies[k])
         return result, copies

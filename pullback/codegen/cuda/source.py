@@ -16,9 +16,9 @@ from ...runtime.launcher import MOST_ARGUMENTS, Plan
 from ..describe import describe
 from ..fuse import group, inline
 from ..landing import landed, sooner
-from ..memory import in_parts, in_use
-from ..memory import plan as arena_of
+from ..memory import in_use, placed
 from ..schedule import Nest, schedule
+from ..sharing import Owners, pointing_alike, renamed, sharings
 from ..source import matrix_of, needed_outside, readers_of
 from .prelude import PRELUDE
 from .printer import CudaPrinter, Launch
@@ -63,34 +63,42 @@ Flow = list[tuple[set[Buffer], set[Buffer]]]  # what each entry writes and reads
 
 def write(
     steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True, dropped: set[Buffer] | None = None,
-    landing: dict[Buffer, Buffer] | None = None,
+    landing: dict[Buffer, Buffer] | None = None, own: set[Buffer] | None = None,
 ) -> CudaSource:  # fmt: skip
     """The CUDA file of some steps. `inputs` are the values that come in, each on a buffer of its own; those on `dropped` are nobody's
-    after their last use. `landing`: outputs that may be written over inputs."""
+    after their last use, and those on `own` may be written over then. `landing`: outputs that may be written over inputs."""
     kept, fed, landing = set(outputs), {v.buffer for v in inputs}, landing or {}
     steps = inline(steps, kept, landing) if fusing else [s if isinstance(s, Call) else s.squeezed() for s in steps]
     order = group(sooner(steps, landing), fusing, BESIDE, landing, MOST_ARGUMENTS - 1)  # and the flag
     bad = Buffer("bad", dtypes.int32, 1, "flag")
     items, flow, nests = _launches(order, kept, bad)
     over = landed(landing, order, flow, {n: nest for n, (nest, _) in nests.items()}, grouped=True).places
-    for n, (nest, needed) in nests.items():  # pointers to one memory
-        pairs = {b: over[b] for b in nest.stored if over.get(b) in flow[n][1]}
-        if pairs:
-            items[n] = CudaPrinter(nest, bad, needed, frozenset({*pairs, *pairs.values()})).launch()
+    owners = Owners(fed, own or set(), kept, over, bool(dropped))
+    ways = sharings(flow, {n: nest for n, (nest, _) in nests.items()}, owners)
+    flows = [renamed(flow, memory) for memory in ways]
+    found = [placed(f, fed | set(over), kept - set(over), (dropped or set()) - kept) for f in flows]
+    parts, memory, shared = min(zip(found, ways, flows, strict=True), key=lambda way: way[0].most)
+    memory = memory | over
+    for n, (nest, needed) in nests.items():
+        alike = pointing_alike(flow[n][0] | flow[n][1], memory)
+        if alike:
+            items[n] = CudaPrinter(nest, bad, needed, alike).launch()
+    reused = tuple(k for k, v in enumerate(inputs) if v.buffer in owners.own and v.buffer in set(memory.values()))
     outputs = [b for b in outputs if b not in over]
-    parts = in_parts(flow, fed, kept, dropped - kept) if dropped else None
-    offsets, arena = arena_of(flow, fed | kept) if parts is None else (parts.offsets, sum(parts.arenas))
+    offsets = parts.offsets
     slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
-    slots |= {new: slots[old] for new, old in over.items()}
+    slots |= {b: slots[host] for b, host in memory.items()}
     names, functions, entries = _entries(items, slots)
     convolutions = [item.prepared for item in items if isinstance(item, Convolved)]
-    plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena, convolutions)
-    if parts is not None:
+    plan = Plan(
+        entries, len(inputs), len(outputs), list(offsets.values()), sum(parts.arenas), convolutions, reused=reused
+    )
+    if parts.cuts:
         dead = [tuple(k for k, v in enumerate(inputs) if v.buffer in gone) for gone in parts.dead]
         born = [tuple(k for k, b in enumerate(outputs) if b in new) for new in parts.born]
         plan = replace(plan, arenas=tuple(parts.arenas), cuts=tuple(parts.cuts), dead=tuple(dead), born=tuple(born))
     described = [describe(item) for item in order]
-    heard = (order, in_use(flow, fed | set(over), kept)) if listeners else ([], [])
+    heard = (order, in_use(shared, fed | set(over), kept)) if listeners else ([], [])
     more = dict.fromkeys(item.prelude for item in order if isinstance(item, Launched))
     text = "".join([PRELUDE, *more])
     return CudaSource(text, names, functions, inputs, outputs, over, plan, described, *heard)

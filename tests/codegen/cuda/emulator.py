@@ -12,6 +12,7 @@ import ctypes
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from sys import getrefcount
 from types import SimpleNamespace
 
 import numpy as np
@@ -280,6 +281,10 @@ class EmulatedMachine(Machine):
     @staticmethod
     def address(array: np.ndarray) -> int:
         return array.ctypes.data
+
+    @staticmethod
+    def is_alone(tensors: list, k: int) -> bool:
+        return getrefcount(tensors[k]) == 2 and getrefcount(tensors[k]._array) == 2 and tensors[k]._array.base is None
 
     def run(self, program: Program, addresses: list[int], tf32: bool, begin=None) -> None:
         self.check()

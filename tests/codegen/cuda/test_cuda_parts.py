@@ -67,7 +67,7 @@ def test_parts_compute_the_same(program, arguments):
 def test_what_nobody_else_has_is_gone_after_its_part(program, arguments, alive):
     kept = arguments[2]
     program.consume(arguments)
-    assert not arguments and alive[1][:3] == [True, True, False] and kept is not None and all(alive[0])
+    assert not arguments and alive[-1][:3] == [True, True, False] and kept is not None and all(alive[0])
 
 
 def test_what_the_caller_has_stays(program, arguments, alive):
