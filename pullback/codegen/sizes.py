@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..capture.fake.mode import FakeTensorMode
 from ..capture.front.config import native as settings
+from ..capture.shapes import ShapeEnv
+from ..capture.shapes.questions import free_unbacked_symbols
 from ..capture.trace.make_fx import make_fx
 from ..core.logs import logger
 from ..core.modes import LISTENING, ambient, process
@@ -33,6 +36,13 @@ def symbolic_inputs(module: GraphModule) -> list[int]:
     return [k for k, v in enumerate(values) if is_symbolic(v)]
 
 
+def _hangs_on_data(node) -> bool:
+    """Whether a node reads a number off a tensor, or has a size that data decides."""
+    return getattr(node.target, "name", "") == "_local_scalar_dense" or bool(
+        free_unbacked_symbols(node.meta.get("val", ()))
+    )
+
+
 class Sized:
     """A graph with symbolic sizes, as native code per set of sizes. `known`: what is compiled, by sizes."""
 
@@ -43,6 +53,7 @@ class Sized:
         self.loose = {k for k, n in enumerate(self.given) if n in numbers}  # native code reads them
         self.watched = [k for k in watched if k not in self.loose]
         self.known: dict[tuple, Callable] = {}
+        self.decided_by_data = any(map(_hangs_on_data, module.graph.nodes))
 
     def __call__(self, *args):
         if ambient.mode >= LISTENING:
@@ -85,6 +96,9 @@ class Sized:
         if not self.watched:
             return self.module
         given = [self.given[k].meta["val"] if k in self.loose else a for k, a in enumerate(args)]
+        if self.decided_by_data:  # what data decides is a symbol still
+            mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
+            given = [mode.from_tensor(a) if isinstance(a, Tensor) else a for a in given]
         result = make_fx(self.module, tracing_mode="fake")(*given)
         if WRITTEN in self.module.meta:  # arguments and results are where they were
             result.meta[WRITTEN] = self.module.meta[WRITTEN]

@@ -64,7 +64,8 @@ def strides_for_order(shape: Sequence, order: Sequence[int]) -> tuple:
     out, step = [0] * len(shape), 1
     for d in reversed(order):
         out[d] = step
-        step = step * max(shape[d], 1)
+        size = shape[d]
+        step = step * (size if likely(size >= 1, otherwise=True) else 1)
     return tuple(out)
 
 
@@ -133,14 +134,23 @@ def strides_like(shape: Sequence, stride: Sequence, memory_format: str) -> bool:
 
 def is_dense(shape: Sequence, stride: Sequence) -> bool:
     """Whether the elements fill a block of memory, in some order of dimensions, each once; no elements do, whatever their strides."""
-    if any(n == 0 for n in shape):
+    if any(likely(n == 0, otherwise=False) for n in shape):
         return True
     step = 1
-    for d in sorted((d for d in range(len(shape)) if shape[d] != 1), key=lambda d: stride[d]):
-        if stride[d] != step:
+    long = [d for d in range(len(shape)) if likely(shape[d] != 1, otherwise=True)]
+    if not orderly(stride):
+        return surely_contiguous(shape, stride)
+    for d in sorted(long, key=lambda d: stride[d]):
+        if likely(stride[d] != step, otherwise=True):
             return False
         step *= shape[d]
     return True
+
+
+def orderly(stride: Sequence) -> bool:
+    """Whether strides can be sorted: data decides the order of none."""
+    symbols = any(s.__class__ is not int for s in stride)
+    return not symbols or not any(undecided(s < t) for s in stride for t in stride)
 
 
 def may_overlap(shape: Sequence, stride: Sequence) -> bool:
@@ -237,9 +247,10 @@ def infer_size(shape: Sequence, numel) -> tuple:
 def view_strides(shape: Sequence, stride: Sequence, new_shape: Sequence) -> tuple | None:
     """Strides under which `new_shape` reads the same memory, or None where that takes a copy."""
     total = math.prod(shape)
-    if total.__class__ is not int and surely_contiguous(shape, stride):
+    plain = total.__class__ is math.prod(new_shape).__class__ is int
+    if not plain and surely_contiguous(shape, stride):
         return contiguous_strides(new_shape)
-    if total == 0:
+    if likely(total == 0, otherwise=False):
         return tuple(stride) if tuple(shape) == tuple(new_shape) else contiguous_strides(new_shape)
     out = [0] * len(new_shape)
     at = len(new_shape) - 1
@@ -247,18 +258,31 @@ def view_strides(shape: Sequence, stride: Sequence, new_shape: Sequence) -> tupl
     view_size = 1
     for d in range(len(shape) - 1, -1, -1):
         chunk_size *= shape[d]
-        if d == 0 or (shape[d - 1] != 1 and stride[d - 1] != chunk_size * chunk_base):
-            while at >= 0 and (view_size < chunk_size or new_shape[at] == 1):
+        if d == 0 or _ends_chunk(shape[d - 1], stride[d - 1], chunk_size * chunk_base):
+            rest = d == 0 and chunk_size.__class__ is not int  # all that is left: the elements are as many
+            while at >= 0 and (rest or _reaches(view_size, chunk_size, new_shape[at])):
                 out[at] = view_size * chunk_base
                 view_size *= new_shape[at]
                 at -= 1
-            if view_size != chunk_size:
+            if not rest and likely(view_size != chunk_size, otherwise=True):
                 return None
             if d > 0:
                 chunk_base, chunk_size, view_size = stride[d - 1], 1, 1
     if not len(shape):
         return contiguous_strides(new_shape)
     return tuple(out) if at == -1 else None
+
+
+def _ends_chunk(size, stride, dense) -> bool:
+    """Whether memory has a gap before a dimension; where data decides that, it has one."""
+    if size.__class__ is stride.__class__ is int:
+        return size != 1 and stride != dense
+    return likely(size != 1, otherwise=True) and likely(stride != dense, otherwise=True)
+
+
+def _reaches(view_size, chunk_size, size) -> bool:
+    """Whether another new dimension lies in a piece of memory; where data decides that, none does."""
+    return likely(view_size < chunk_size, otherwise=False) or likely(size == 1, otherwise=False)
 
 
 def elementwise_strides(shape: tuple, operands: Sequence[tuple[tuple, tuple]]) -> tuple:
@@ -280,13 +304,19 @@ def elementwise_strides(shape: tuple, operands: Sequence[tuple[tuple, tuple]]) -
     if full and len(full) == len(operands) and all(o[1] == full[0][1] for o in full[1:]) and is_dense(*full[0]):
         return tuple(full[0][1])
     rows = [_broadcast_strides(o, shape) for o in operands]
+    if not all(map(orderly, rows)):
+        return contiguous_strides(shape)
     return strides_for_order(shape, _iteration_order(shape, rows))
 
 
 def _broadcast_strides(operand: tuple[tuple, tuple], shape: tuple) -> list:
     size, stride = operand
     shift = len(shape) - len(size)
-    return [0] * shift + [0 if size[d] == 1 and shape[d + shift] != 1 else stride[d] for d in range(len(size))]
+    repeats = [
+        likely(n == 1, otherwise=False) and likely(m != 1, otherwise=True)
+        for n, m in zip(size, shape[shift:], strict=True)
+    ]
+    return [0] * shift + [0 if r else s for r, s in zip(repeats, stride, strict=True)]
 
 
 def _iteration_order(shape: tuple, rows: list[list]) -> list[int]:
@@ -300,7 +330,7 @@ def _iteration_order(shape: tuple, rows: list[list]) -> list[int]:
                 continue
             if a != b:
                 return -1 if a < b else 1
-            if shape[inner] > shape[outer]:
+            if likely(shape[inner] > shape[outer], otherwise=False):
                 return 1
         return 0
 

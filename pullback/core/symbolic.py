@@ -40,6 +40,8 @@ def undecided(question) -> bool:
 
 def likely(question, otherwise: bool) -> bool:
     """Whether it holds; `otherwise` where nothing but data decides it. No check is left behind."""
+    if question.__class__ is bool:
+        return question
     return otherwise if undecided(question) else bool(question)
 
 

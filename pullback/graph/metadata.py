@@ -35,7 +35,7 @@ def tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMe
 def facts_without_data(known: Tensor, requires_grad: bool) -> TensorMetadata:
     """The metadata of a strided tensor without data. To ask for the order of unknown sizes would decide them: it is left open."""
     shape, strides, kind = known._array.shape, stride_of(known), None
-    if all(n.__class__ is int for n in shape):
+    if all(n.__class__ is int for n in (*shape, *strides)):
         kind = devices.contiguous_format if strides == contiguous_strides(shape) else _memory_format(known)
     return _made((known.shape, known.dtype, requires_grad, strides, kind, False, {}))
 

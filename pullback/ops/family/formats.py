@@ -18,6 +18,7 @@ from ...core.geometry import (
     elementwise_strides,
     is_channels_last,
     is_dense,
+    orderly,
     strides_for_order,
     surely_contiguous,
 )
@@ -68,6 +69,8 @@ def ordered_strides(shape: tuple, stride: tuple) -> tuple:
         return stride
     if all(n.__class__ is int for n in (*shape, *stride)):
         return elementwise_strides(shape, [(shape, stride)])
+    if not orderly(stride):
+        return contiguous_strides(shape)
     order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))  # comparing equal strides would fix symbols
     return strides_for_order(shape, order) if all(stride) else contiguous_strides(shape)
 

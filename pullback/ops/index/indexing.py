@@ -16,10 +16,12 @@ import numpy as np
 from ...core.arrays import library
 from ...core.modes import TRANSFORM, ambient
 from ...core.objects import make_view
+from ...core.symbolic import holds
 from ...core.tensor import FAKE, META, PLAIN, SPARSE, Tensor, wrap
 from ..eager.functions import bypassing
 from ..eager.views import is_plain_tensor, may_have_history, plain_view
 from ..make.lifting import lifted
+from ..make.python_values import whole_number
 from ..shape.shapes import overridden, raw
 from ..shape.views import alias, basic_part, select, slice_
 from ..system.dispatch import dispatch
@@ -102,9 +104,9 @@ def _slice_numbers(index: slice) -> tuple:
     """Start, end and step of a slice as ints (symbolic ones as they are)."""
     start, stop, step = (_slice_number(v) for v in (index.start, index.stop, index.step))
     step = 1 if step is None else step
-    if step == 0:
+    if step.__class__ is int and step == 0:
         raise ValueError("slice step cannot be zero")
-    if step < 0:
+    if not holds(step > 0):
         raise ValueError("step must be greater than zero")
     return start, stop, step
 
@@ -112,6 +114,8 @@ def _slice_numbers(index: slice) -> tuple:
 def _slice_number(value):
     if value is None or value.__class__ is int or getattr(value, "is_symbolic", False):
         return value
+    if isinstance(value, Tensor):
+        return whole_number(value)
     if not hasattr(value, "__index__"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
     return value.__index__()

@@ -6,6 +6,7 @@ A rule takes the operator's arguments, reads only metadata, raises in PyTorch's 
 from __future__ import annotations
 
 from ...core.geometry import infer_size
+from ...core.symbolic import holds
 from ...core.tensor import Tensor
 from ..shape import view_geometry
 from ..shape.views import _check_expand
@@ -69,7 +70,7 @@ def mm(self, mat2) -> Spec:
 
 def _check_inner(mat1, mat2) -> None:
     (n, m), (k, p) = mat1._array.shape, mat2._array.shape
-    if m != k:
+    if not holds(m == k):
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
 
 
@@ -113,7 +114,7 @@ def _batches(batch1, batch2) -> tuple:
         if t.ndim != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
     (b, n, m), (c, k, p) = batch1._array.shape, batch2._array.shape
-    if b != c or m != k:
+    if not (holds(b == c) and holds(m == k)):
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {m}] but got: [{c}, {k}]."
         )
@@ -171,7 +172,7 @@ def _mat_vec(mat, vec, ndim: int, length: int, dtype) -> Spec:
     if not (mat.ndim == 2 and vec.ndim == 1 and ndim <= 1):
         raise RuntimeError(f"vector + matrix @ vector expected, got {ndim}, {mat.ndim}, {vec.ndim}")
     n, m = mat._array.shape
-    if m != vec._array.shape[0] or length not in (n, 1):
+    if not holds(m == vec._array.shape[0]) or length not in (n, 1):
         raise RuntimeError(f"size mismatch, got input ({length}), mat ({n}x{m}), vec ({vec._array.shape[0]})")
     if not (dtype is mat.dtype is vec.dtype):
         names = f"{dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}"
@@ -188,7 +189,7 @@ def dot(self, other) -> Spec:
         names = f"{self.dtype.scalar_name} and {other.dtype.scalar_name}"
         raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {names}")
     n, m = self._array.shape[0], other._array.shape[0]
-    if n != m:
+    if not holds(n == m):
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, "
             f"but got {n} and {m} elements respectively"

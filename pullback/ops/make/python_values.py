@@ -9,6 +9,7 @@ from ...core.geometry import Geometry
 from ...core.layers import extend
 from ...core.modes import ambient, is_grad_enabled
 from ...core.storage import storage_of
+from ...core.symbolic import sym_int
 from ...core.tensor import (
     CONJ,
     CUDA,
@@ -184,10 +185,15 @@ def _bool(self) -> bool:
     return bool(self.item())
 
 
-def _index(self) -> int:
+def whole_number(self):
+    """The integer in a tensor, as a position; a symbol where data decides it and a trace can have one."""
     if self._array.size != 1 or self.dtype.category > 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
-    return int(self.item())
+    return sym_int(self.item())
+
+
+def _index(self) -> int:
+    return int(whole_number(self))
 
 
 def _format(self, spec: str) -> str:

@@ -12,7 +12,7 @@ from ...core.geometry import infer_size, view_strides, wrap_dim
 from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.objects import make_tensor, make_view
-from ...core.symbolic import holds
+from ...core.symbolic import holds, sym_ite, undecided
 from ...core.tensor import CUDA, OPAQUE, PLAIN, Tensor, stride_of
 from ..eager.functions import bypassing
 from ..eager.straight import FunctionCase
@@ -372,9 +372,12 @@ def narrow_bounds(self, dim: int, start, length) -> tuple:
     if not holds(length >= 0):
         raise RuntimeError("narrow(): length must be non-negative.")
     size = self.shape[wrap_dim(dim, self.ndim)]
-    if not -size <= start <= size:
+    if not (holds(-size <= start) and holds(start <= size)):
         raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
-    start = start + size if start < 0 else start
+    if undecided(start < 0):
+        start = sym_ite(start < 0, start + size, start)
+    elif start < 0:
+        start = start + size
     if not holds(start + length <= size):
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return dim, start

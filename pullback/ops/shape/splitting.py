@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core.device import contiguous_format
 from ...core.geometry import wrap_dim
+from ...core.symbolic import sym_int
 from ...core.tensor import Tensor
 from ..eager.straight import FunctionCase
 from ..eager.views import is_plain_tensor
@@ -74,7 +75,7 @@ def tensor_split(
     if isinstance(how, Tensor):
         how = _places(how)
     if isinstance(how, (tuple, list)):
-        return _between(input, [int(i) for i in how], dim)
+        return _between(input, [sym_int(i) for i in how], dim)
     return _near_equal(input, how, dim)
 
 

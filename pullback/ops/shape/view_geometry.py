@@ -8,7 +8,7 @@ Sizes may be symbolic.
 from __future__ import annotations
 
 from ...core.geometry import infer_size, view_strides, wrap_dim, wrap_dims
-from ...core.symbolic import holds, sym_ite, sym_max, sym_min, undecided
+from ...core.symbolic import holds, surely, sym_ite, sym_max, sym_min, undecided
 from ...core.tensor import wrap_dim_of_scalar
 
 Placed = tuple[tuple, tuple, int]
@@ -151,9 +151,9 @@ def slice_bounds(start, end, size):
     """Start and end of a slice as positions, clamped as Python clamps them."""
     start = 0 if start is None else start
     end = size if end is None else end
-    if start.__class__ is not int and undecided(start < size) or end.__class__ is not int and undecided(end < size):
-        start = _clamped(start, size)
-        return start, sym_max(start, _clamped(end, size))
+    if _hangs_on_data(start, size) or _hangs_on_data(end, size):
+        start, end = _clamped(start, size), _clamped(end, size)
+        return start, end if surely(start <= end) else sym_max(start, end)
     start = start + size if start < 0 else start
     end = end + size if end < 0 else end
     start = 0 if start < 0 else size if start > size else start
@@ -161,19 +161,25 @@ def slice_bounds(start, end, size):
     return start, end
 
 
+def _hangs_on_data(at, size) -> bool:
+    """Whether data decides how a position is clamped."""
+    return at.__class__ is not int and (undecided(at < size) or undecided(at > size) or undecided(at < 0))
+
+
 def _clamped(at, size):
     """A position that data decides, counted from the end where it is negative, within the size."""
     if at.__class__ is int and at == 0:
         return 0
     at = sym_ite(at < 0, at + size, at) if undecided(at < 0) else at + size if at < 0 else at
-    return sym_max(0, sym_min(at, size))
+    at = at if surely(at <= size) else sym_min(at, size)
+    return at if surely(at >= 0) else sym_max(0, at)
 
 
 def slice_(shape, stride, offset, dim=0, start=None, end=None, step=1) -> Placed:
     if not len(shape):
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     d = wrap_dim(dim, len(shape))
-    if step <= 0:
+    if not holds(step > 0):
         raise RuntimeError("slice step must be positive")
     start, end = slice_bounds(start, end, shape[d])
     length = (end - start + step - 1) // step

@@ -25,6 +25,7 @@ from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.promotion import can_cast
 from ...core.storage import UntypedStorage, span_bytes, storage_of, unset, window
+from ...core.symbolic import likely
 from ...core.tensor import (
     CONJ,
     CUDA,
@@ -184,7 +185,18 @@ def overlaps(a: Tensor, b: Tensor) -> bool:
         return False
     if not all(is_dense(t._array.shape, stride_of(t)) for t in (a, b)):
         return False
-    return max(a._offset, b._offset) < min(a._offset + a._array.size, b._offset + b._array.size)
+    within = (n for s, t in ((a, b), (b, a)) for n in (s._offset < t._offset + t._array.size, s._array.size > 0))
+    return all(likely(n, otherwise=False) for n in within)
+
+
+def _same_view(a: tuple, b: tuple) -> bool:
+    """Whether two (offset, shape, stride) are one view; not where data decides it."""
+    if len(a[1]) != len(b[1]) or not all(likely(m == n, otherwise=False) for m, n in zip(a[1], b[1], strict=True)):
+        return False
+    strides = zip(*a[1:], b[2], strict=True)
+    return likely(a[0] == b[0], otherwise=False) and all(
+        likely(n == 1, otherwise=False) or likely(s == r, otherwise=False) for n, s, r in strides
+    )
 
 
 def check_partial_overlap(target: Tensor, other: Tensor) -> None:
@@ -192,9 +204,9 @@ def check_partial_overlap(target: Tensor, other: Tensor) -> None:
     if other._memory is None or other._memory is not target._memory or target._keys & META and not target._keys & FAKE:
         return
     ours, theirs = ((t._offset, t._array.shape, stride_of(t)) for t in (target, other))
-    if ours[:2] == theirs[:2] and all(n == 1 or s == r for n, s, r in zip(*ours[1:], theirs[2], strict=True)):
+    if _same_view(ours, theirs):
         return  # the same view: where a size is 1, strides say nothing
-    if target._array.size == other._array.size == 1 and ours[0] == theirs[0]:
+    if target._array.size == other._array.size == 1 and likely(ours[0] == theirs[0], otherwise=True):
         return
     if overlaps(target, other):
         raise RuntimeError(OVERLAP)

@@ -19,6 +19,7 @@ from ...core import dtype as dtypes
 from ...core.device import device, layout, memory_format
 from ...core.dtype import dtype
 from ...core.random import Generator
+from ...core.symbolic import sym_int
 from ...core.tensor import Tensor
 from .schema_types import TypeName
 
@@ -329,7 +330,7 @@ def _int(value):
         raise Unfit
     if isinstance(value, Tensor):
         if value.dtype.category <= 1 and value._array.size == 1:
-            return int(value.item())
+            return sym_int(value.item())  # what data decides is a symbol where a trace can have one
         raise Unfit
     if getattr(value, "is_symbolic", False):
         return value
