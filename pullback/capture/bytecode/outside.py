@@ -25,6 +25,7 @@ from ...core.dtype import dtype
 from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...ops.make.construct import from_numpy
+from ..front.dynamic import marks_fit, marks_of
 from ..front.guards import SIMPLE
 from ..front.guards import of_package as is_ours
 from .arrays.traced import TracedArray
@@ -286,6 +287,10 @@ class Outside:
     def _tensor(self, t: Tensor, source: Source) -> Tensor:
         context = self.sizes.context(source.name, t)
         self.conditions.fits(source, t, context is None)
+        if marks := marks_of(t):
+            self.conditions.namespace["marks_fit"] = marks_fit
+            test = f"marks_fit({self.conditions.variable(source)}.__dict__, {self.conditions.constant(marks)})"
+            self.conditions.test(test, f"{source.name} has no other marks than {marks}")
         if context is not None:
             self.loose.add(id(source))
         self.tensors.append(t)

@@ -13,9 +13,22 @@ from ..trace.subclasses import is_wrapper
 from .config import config
 
 
-def mark_dynamic(t: Tensor, index: int | list | tuple, *, min: int | None = None, max: int | None = None) -> None:
-    """Ask that a dimension be a symbol: compiling raises where the program needs one value of it."""
+def mark_dynamic(
+    t: Tensor,
+    index: int | list | tuple,
+    *,
+    hint_override: int | None = None,
+    min: int | None = None,
+    max: int | None = None,
+    specialize_on: list | None = None,
+) -> None:
+    """Ask that a dimension be a symbol: compiling raises where the program needs one value of it.
+
+    `hint_override` and `specialize_on` are for tuning, of which there is none here: they are kept on the tensor and change no graph.
+    """
     _mark(t, "_dynamo_dynamic_indices", index)
+    _note(t, "_dynamo_hint_overrides", index, hint_override)
+    _note(t, "_specialize_on", index, specialize_on)
     if min is not None or max is not None:
         t.__dict__.setdefault("_dynamo_dynamic_range", set()).add((index, min, max))
 
@@ -25,9 +38,26 @@ def maybe_mark_dynamic(t: Tensor, index: int | list | tuple) -> None:
     _mark(t, "_dynamo_weak_dynamic_indices", index)
 
 
-def mark_unbacked(t: Tensor, index: int | list | tuple, **named) -> None:
-    """Ask that a dimension be a symbol of which nothing is known, not even that it is not 0 or 1."""
-    _mark(t, "_dynamo_unbacked_indices", index)
+def mark_unbacked(
+    t: Tensor,
+    index: int | list | tuple,
+    hint_override: int | None = None,
+    strict: bool = False,
+    specialize_on: list | None = None,
+    shape_id: str | None = None,
+    min: int | None = None,
+    max: int | None = None,
+) -> None:
+    """Ask that a dimension be a symbol of which nothing is known but its bounds, not even that it is not 0 or 1.
+
+    Dimensions of one `shape_id` are one symbol: that they are equal is checked. Where `strict`, compiling raises where the program
+    needs one value. `hint_override` and `specialize_on` are kept, as `mark_dynamic` keeps them.
+    """
+    _mark(t, "_dynamo_strict_unbacked_indices" if strict else "_dynamo_unbacked_indices", index)
+    _note(t, "_dynamo_hint_overrides", index, hint_override)
+    _note(t, "_specialize_on", index, specialize_on)
+    _note(t, "_dynamo_shape_ids", index, shape_id)
+    _note(t, "_dynamo_unbacked_bounds", index, None if min is max is None else (min, max))
 
 
 def mark_static(t: Tensor, index: int | list | tuple | None = None) -> None:
@@ -51,6 +81,33 @@ def _mark(t: Tensor, attribute: str, index: int | list | tuple) -> None:
         if not 0 <= d < t.ndim:
             raise IndexError(f"mark_dynamic: dimension {d} of a tensor with {t.ndim} dimensions")
         t.__dict__.setdefault(attribute, set()).add(d)
+
+
+def _note(t: Tensor, attribute: str, index: int | list | tuple, value) -> None:
+    """Keep what was said of dimensions, by dimension."""
+    if value is not None:
+        for d in index if isinstance(index, (list, tuple)) else (index,):
+            t.__dict__.setdefault(attribute, {})[d] = value
+
+
+_SETS = tuple(
+    f"_dynamo_{kind}_indices" for kind in ("dynamic", "weak_dynamic", "static", "unbacked", "strict_unbacked")
+)
+_SAID = ("_dynamo_shape_ids", "_dynamo_unbacked_bounds")
+
+
+def marks_of(t: Tensor) -> dict:
+    """What users marked on a tensor."""
+    found = {name: t.__dict__.get(name) for name in (*_SETS, *_SAID)}
+    return {name: value.copy() for name, value in found.items() if value}
+
+
+def marks_fit(own: dict, compiled: dict) -> bool:
+    """Whether a tensor with these attributes may run a graph made for other marks: it has none, or some of the same."""
+    if not all(own[name] <= compiled.get(name, frozenset()) for name in _SETS if name in own):
+        return False
+    unbacked = "_dynamo_unbacked_indices" in own
+    return not unbacked or all(own.get(name, {}) == compiled.get(name, {}) for name in _SAID)
 
 
 def is_named(place: int | str, places: str) -> bool:
@@ -118,7 +175,12 @@ class Sizes:
         if not wanted:
             return None
         ways = [wanted.get(d, (DimDynamic.STATIC, None)) for d in range(t.ndim)]
-        return StatelessSymbolicContext([w for w, _ in ways], constraint_sizes=[c for _, c in ways])
+        return StatelessSymbolicContext(
+            [w for w, _ in ways],
+            constraint_sizes=[c for _, c in ways],
+            shape_ids=t.__dict__.get("_dynamo_shape_ids"),
+            unbacked_bounds=t.__dict__.get("_dynamo_unbacked_bounds"),
+        )
 
     def is_dynamic_number(self, name: str, value: int | float) -> bool:
         """Whether a number that a program reads is a symbol: ints where asked for, all where they were another before."""
@@ -156,4 +218,6 @@ class Sizes:
         marked = (DimDynamic.DYNAMIC, RelaxedUnspecConstraint()) if self.marks_bind else (DimDynamic.DUCK, None)
         out |= dict.fromkeys(marks.get("_dynamo_dynamic_indices", ()), marked)
         out |= dict.fromkeys(marks.get("_dynamo_unbacked_indices", ()), (DimDynamic.UNBACKED, None))
+        strict = (DimDynamic.UNBACKED, RelaxedUnspecConstraint())
+        out |= dict.fromkeys(marks.get("_dynamo_strict_unbacked_indices", ()), strict)
         return {d: way for d, way in out.items() if d not in fixed}

@@ -160,7 +160,8 @@ def check_constraints(env) -> None:
                     f"Not all values of {text} in the specified range {constraint.vr.lower} <= {text} <= "
                     f"{constraint.vr.upper} satisfy the generated guard {low} <= {text} and {text} <= {high}"
                 )
-    strict = [t for t in broken if not env.constraints[env.source_to_var[t]].warn_only]
+    warned_of = {env.var_to_sources[s][0] for s, constraint in env.constraints.items() if constraint.warn_only}
+    strict = [t for t in broken if t not in warned_of]
     if strict:
         raise ConstraintViolationError(
             f'Constraints violated ({", ".join(strict)})! For more information, run with TORCH_LOGS="+dynamic".\n'

@@ -89,7 +89,7 @@ class SymIntSymbolicContext(SymbolicContext):
 def default_context(tensor, assume_static: bool) -> StatelessSymbolicContext:
     """What the tensor's own marks say."""
     marked = _marks(tensor, "dynamic") | _marks(tensor, "weak_dynamic")
-    static, unbacked = _marks(tensor, "static"), _marks(tensor, "unbacked")
+    static, unbacked = _marks(tensor, "static"), _marks(tensor, "unbacked") | _marks(tensor, "strict_unbacked")
     bounds = {r.dim: r for r in getattr(tensor, "_dynamo_dynamic_range", ())}
     sizes, constraints = [], []
     for d in range(len(tensor.shape)):
@@ -100,7 +100,12 @@ def default_context(tensor, assume_static: bool) -> StatelessSymbolicContext:
         else:
             sizes.append(DimDynamic.STATIC if d in static or assume_static else DimDynamic.DUCK)
         constraints.append(_constraint(tensor, d, bounds.get(d)))
-    return StatelessSymbolicContext(sizes, constraint_sizes=constraints)
+    return StatelessSymbolicContext(
+        sizes,
+        constraint_sizes=constraints,
+        shape_ids=getattr(tensor, "_dynamo_shape_ids", None),
+        unbacked_bounds=getattr(tensor, "_dynamo_unbacked_bounds", None),
+    )
 
 
 def _constraint(tensor, d: int, bound):

@@ -45,6 +45,7 @@ class SymbolMaker:
         self.val_to_var: dict = {}
         self.size_like: set[Symbol] = set()
         self.unbacked_inputs: set[Symbol] = set()
+        self.sizes_by_name: dict[str, tuple] = {}  # the symbol and the example of dimensions that users named
         self.pending_fresh_unbacked_symbols: list[Symbol] = []
         self.unique_ids: set[int] = set()
         self._unbacked = {"u": itertools.count(), "zuf": itertools.count()}
@@ -205,11 +206,43 @@ class SymbolMaker:
     def _sizes(self, shape: tuple, name: str, context: StatelessSymbolicContext) -> list:
         constraints = context.constraint_sizes or [None] * len(shape)
         return [
-            self.create_symbol(
-                s, f"{name}.size()[{d}]", context.dynamic_sizes[d], constraints[d], symbolic_context=context
-            )
+            self._named(d, s, name, context)
+            if context.shape_ids and d in context.shape_ids and context.dynamic_sizes[d] is DimDynamic.UNBACKED
+            else self._size(d, s, name, context, constraints[d])
             for d, s in enumerate(shape)
         ]
+
+    def _size(self, d: int, size: int, name: str, context: StatelessSymbolicContext, constraint):
+        """The expression of a size, within the bounds that the user said."""
+        way = context.dynamic_sizes[d]
+        result = self.create_symbol(size, f"{name}.size()[{d}]", way, constraint, symbolic_context=context)
+        if way is DimDynamic.UNBACKED and d in (context.unbacked_bounds or ()):
+            low, high = context.unbacked_bounds[d]
+            low, high = low or 0, INFINITE if high is None else high
+            if not low <= size <= high:
+                raise ConstraintViolationError(
+                    f"{name}.size()[{d}] was marked to lie in [{low}, {high}], but is {size}"
+                )
+            self.facts.set_range(result, low, high)
+            self.first_ranges[result] = (low, high)
+        return result
+
+    def _named(self, d: int, size: int, name: str, context: StatelessSymbolicContext):
+        """The expression of a size that others share by name."""
+        called = context.shape_ids[d]
+        if called not in self.sizes_by_name:
+            constraint = context.constraint_sizes[d] if context.constraint_sizes else None
+            self.sizes_by_name[called] = self._size(d, size, name, context, constraint), size
+        symbol, first = self.sizes_by_name[called]
+        if first != size:
+            raise AssertionError(
+                f"dimensions of one shape_id ({called!r}) are equal, but {name}.size()[{d}] is {size}, not {first}"
+            )
+        place = f"{name}.size()[{d}]"
+        self.source_to_var.setdefault(place, symbol)
+        if place not in self.var_to_sources[symbol]:
+            self.var_to_sources[symbol].append(place)
+        return self.replace(symbol)
 
     def _strides(self, shape: tuple, stride: tuple, sizes: list, name: str, context) -> list:
         """Strides by sizes where size * stride of another dimension is the stride; new symbols for what is left."""
@@ -229,7 +262,8 @@ class SymbolMaker:
             if ways[d] is DimDynamic.INFER_STRIDE and value in reach:
                 settle(d, reach[value])
             else:
-                way = DimDynamic.DUCK if ways[d] is DimDynamic.INFER_STRIDE else ways[d]
-                way = DimDynamic.STATIC if all(type(s) is int for s in sizes) else way
+                way = ways[d]
+                if way is DimDynamic.INFER_STRIDE:
+                    way = DimDynamic.STATIC if all(type(s) is int for s in sizes) else DimDynamic.DUCK
                 settle(d, self.create_symbol(value, f"{name}.stride()[{d}]", way, symbolic_context=context))
         return out
