@@ -14,7 +14,7 @@ from ..core.tensor import PLAIN, Tensor
 from ..ops.eager.functions import bypassing
 from ..ops.make.factories import ones
 from ..ops.make.like import ones_like
-from ..ops.system.overrides import call_overridden, has_override
+from ..ops.system.overrides import any_overridden, call_overridden, has_override
 from .engine import run_graph
 
 
@@ -209,7 +209,8 @@ def backward_from_scalar(out: Tensor, keep_graph: bool) -> bool:
 def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True,
          allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:  # fmt: skip
     """Gradients of `outputs` with respect to `inputs`, returned."""
-    if ambient.mode < LISTENING and only_inputs and not (is_grads_batched or materialize_grads):
+    offered = any_overridden((outputs, inputs))
+    if ambient.mode < LISTENING and only_inputs and not (is_grads_batched or materialize_grads or offered):
         result = _plain_gradients(
             outputs, inputs, grad_outputs, create_graph if retain_graph is None else retain_graph, create_graph
         )
@@ -230,7 +231,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
             materialize_grads,
         )
         return ambient.captures[-1].call(grad, given, {})
-    if _is_tensor_like(outputs) or _is_tensor_like(inputs):
+    if offered:
         wrap = lambda x: (x,) if isinstance(x, Tensor) or _is_tensor_like(x) else tuple(x)
         options = {
             "grad_outputs": grad_outputs, "retain_graph": retain_graph, "create_graph": create_graph,

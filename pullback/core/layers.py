@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from .records import Record
@@ -79,6 +80,11 @@ class Seams:
     construct: Callable[..., Tensor] = seam(
         _without("the factory operators"), asked_by="core.tensor", set_by="ops.make.construct",
         promise="`Tensor(2, 3)`, `Tensor([1, 2])`: a tensor of the class that comes first",
+    )
+    offer: Callable[[type], None] = seam(
+        _nothing, asked_by="core.tensor", set_by="ops.system.offers",
+        promise="a new subclass whose `__torch_function__` is asked about what tensors say of themselves, too (`size()`, `shape`)",
+        otherwise="there are no such subclasses",
     )
     accumulate: Callable[[Tensor, list, int], None] = seam(
         _without("the autograd engine"), asked_by="core.node", set_by="autograd.accumulation",
@@ -409,7 +415,8 @@ EXTENSIONS: dict[str, dict[str, str]] = {
 
 
 def extend(cls: type, module: str, **members: object) -> None:
-    """Add the members to a class that `EXTENSIONS` declares for a module: all of them, and none that is there already."""
+    """Add the members to a class that `EXTENSIONS` declares for a module: all of them, and none that is there already. Special methods
+    get the names under which they are found, because overrides tell functions apart by them."""
     layer = module.partition(".")[2]
     declared = EXTENSIONS[cls.__name__].get(layer, "").split()
     if sorted(declared) != sorted(members):
@@ -417,4 +424,6 @@ def extend(cls: type, module: str, **members: object) -> None:
     for name, member in members.items():
         if name in cls.__dict__:
             raise RuntimeError(f"{cls.__name__}.{name} is there already; {layer} may not replace it")
+        if name.startswith("__") and isinstance(member, FunctionType):
+            member.__name__ = name
         setattr(cls, name, member)

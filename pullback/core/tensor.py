@@ -93,6 +93,7 @@ class Tensor(TensorMethods):
         cls.class_keys = class_bits(cls)
         own = cls.__dict__.get("__slots__", ())
         cls.class_slots += (own,) if isinstance(own, str) else tuple(own)
+        above.offer(cls)
 
     def __new__(cls, *args, **kwargs):
         return above.construct(cls, *args, **kwargs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..core.modes import ambient
 from ..core.tensor import Parameter, Tensor, subclass_of
 from ..ops.system.operator import public
+from ..ops.system.overrides import DisableTorchFunctionSubclass
 
 __all__ = [
     "Buffer",
@@ -52,6 +53,15 @@ _REFUSAL = (
     "explicitly manipulating `torch.nn.parameter.{}` objects. When using LazyModules Call `forward` with a dummy batch "
     "to initialize the parameters before calling torch functions"
 )
+_ANSWERED = (
+    "__get__",
+    "__set__",
+    "__delete__",
+    "get_device",
+    "is_complex",
+    "is_floating_point",
+    "size",
+)  # without a shape, too
 _CONVERSIONS = ("half", "float", "double", "char", "short", "int", "long", "cuda", "cpu", "to")
 
 
@@ -93,6 +103,9 @@ class UninitializedTensorMixin:
         name = getattr(func, "__name__", "")
         if name in _CONVERSIONS:
             return _converted(args[0], name, args[1:], kwargs or {})
+        if name in _ANSWERED:
+            with DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
         raise ValueError(_REFUSAL.format(func, cls.__name__))
 
 

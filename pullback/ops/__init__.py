@@ -11,6 +11,7 @@ import importlib
 from ..core.tensor import Tensor
 from . import texts
 from .system import dunders
+from .system import offers as offers
 from .system.operator import exports
 
 MODULES = (

@@ -7,6 +7,7 @@ import sys
 
 from ..core.modes import BELOW_AUTOGRAD, masked
 from ..core.tensor import Tensor
+from ..ops.system.offers import overridable
 from ..ops.system.operator import exports
 from ..ops.system.overrides import (
     DisableTorchFunction,
@@ -51,6 +52,7 @@ def get_overridable_functions() -> dict:
     for name, table in exports.items():
         home = homes.get(name) or sys.modules.get(f"{package}.{name}", name)
         found[home] = [f for f in table.values() if callable(f) and f not in ignored]
+    found[Tensor] += [f for f in overridable().values() if f not in ignored and f not in found[Tensor]]
     return found
 
 
@@ -90,7 +92,7 @@ def resolve_name(f) -> str | None:
                     "torch" if space == "torch" else f"torch._C.{space}" if space.startswith("_") else f"torch.{space}"
                 )
                 return f"{home}.{name}"
-    return None
+    return next((f"torch.Tensor.{name}" for name, function in overridable().items() if function == f), None)
 
 
 def wrap_torch_function(dispatcher):

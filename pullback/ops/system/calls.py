@@ -27,7 +27,7 @@ from .operator import Operator, export, inplace_key, key_of, public_names
 from .overrides import any_overridden, call_overridden
 from .return_types import pack_results
 from .schema import Argument
-from .spelling import RENAMED, UNSET, by_own_names, raise_missing, respelled, speller
+from .spelling import RENAMED, UNSET, by_own_names, in_own_words, raise_missing, respelled, speller
 
 COMMON.update({
     "ambient": ambient, "general": general, "Tensor": Tensor, "PLAIN": PLAIN, "cpu": devices.cpu,
@@ -275,6 +275,10 @@ def _open_to_overrides(body, name: str, spelled, native=None, past: tuple[str, .
             return body(*args, **kwargs)
         except MemoryError as error:
             raise no_memory(error) from None
+        except TypeError as error:
+            if (own := in_own_words(error)) is error:
+                raise
+            raise own from None
 
     def allow(allowed: bool) -> None:
         nonlocal quick

@@ -6,11 +6,14 @@ TypeError for a keyword that nobody knows, and for an argument that is given twi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 UNSET = type("Unset", (), {"__repr__": lambda self: "...", "__bool__": lambda self: False})()
 NUMPY = {"x": "input", "a": "input", "x1": "input", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
 RENAMED = {"dim": "axis", "keepdim": "keepdims"}  # those that functions without `out` have in their signature
+
+_LEFT_OUT = re.compile(r"([\w.<>]+)\(\) missing (\d+) required positional arguments?: (.*)")
 
 
 def respelled(function, names: tuple[str, ...], values: tuple, rest: dict):
@@ -37,6 +40,16 @@ def raise_missing(name: str, **values) -> None:
     missing = [f'"{parameter}"' for parameter, value in values.items() if value is UNSET]
     if missing:
         raise TypeError(f"{name}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+
+
+def in_own_words(error: TypeError) -> TypeError:
+    """What Python says of a call that leaves arguments out, in PyTorch's words; any other error as it is, and those of calls inside."""
+    inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+    words = None if inside else _LEFT_OUT.fullmatch(str(error))
+    if words is None:
+        return error
+    quoted = re.sub("'(\\w+)'", '"\\1"', words[3].replace(", and ", ", ").replace(" and ", ", "))
+    return TypeError(f"{words[1].rpartition('.')[2]}() missing {words[2]} required positional arguments: {quoted}")
 
 
 def by_own_names(kwargs: Mapping, parameters: Iterable[str]) -> dict:

@@ -83,3 +83,20 @@ def test_overrides_see_the_names_of_the_signature():
 def test_signatures_say_what_may_be_given():
     assert list(inspect.signature(torch.abs).parameters) == ["input", "out"]
     assert inspect.signature(torch.abs).parameters["input"].default is inspect.Parameter.empty
+
+
+def test_functions_written_by_hand_name_what_is_left_out():
+    with pytest.raises(TypeError, match=r'^tensor\(\) missing 1 required positional arguments: "data"$'):
+        torch.tensor()
+    with pytest.raises(TypeError, match=r'^asarray\(\) missing 1 required positional arguments: "obj"$'):
+        torch.asarray(dtype=torch.int32)
+
+
+def test_calls_inside_keep_their_own_words():
+    class Sized(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return (lambda size: size)()
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'size'"):
+        torch.where(torch.ones(1, dtype=torch.bool).as_subclass(Sized))

@@ -356,7 +356,7 @@ def _check_compressed_copy(self: Tensor, src: Tensor) -> None:
 
 @sparse_rule("empty_like", "rand_like", "randn_like", "randint_like", "full_like", "ones_like")
 def filled_like(op: Operator, self, *options):
-    """Other values in the same places; of COO tensors, `empty_like` has none, and one number everywhere has no rule."""
+    """Other values in the same places; of COO tensors, `empty_like` has none, and nothing that says a value of every place has a rule."""
     at = op.schema.index["layout"] - 1
     layout, device = options[at] or self.layout, options[at + 1]
     if is_coo(self) and layout is devices.strided and op.name == "empty_like":
@@ -366,9 +366,9 @@ def filled_like(op: Operator, self, *options):
             f"{op.name} with different sparse layout is not supported (self is {layout_name(self)} but you requested "
             f"{NAMES[layout]})"
         )
-    if is_coo(self) and op.name in ("full_like", "ones_like"):
-        raise not_implemented(op, (self, *options))
-    if is_coo(self) and op.name == "empty_like":
+    if is_coo(self):
+        if op.name != "empty_like":
+            raise not_implemented(op, (self, *options))
         return zeros(op, self, *options)
     plain = (*options[:at], None, None, *options[at + 2 :])
     return _placed(with_values(self, dispatch(op, (self._array.values, *plain))), device)

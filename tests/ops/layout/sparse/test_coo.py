@@ -69,6 +69,14 @@ def test_an_operator_without_a_sparse_rule_says_so():
         coo()[1].exp()
 
 
+@pytest.mark.parametrize("draw", ["rand_like", "randn_like"])
+def test_nothing_random_is_drawn_like_a_tensor_of_which_most_is_zero(draw):
+    with pytest.raises(NotImplementedError, match=f"Could not run 'aten::{draw}"):
+        getattr(torch, draw)(coo()[1])
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::randint_like"):
+        torch.randint_like(coo()[1], 5)
+
+
 @pytest.mark.parametrize(
     "f",
     [
