@@ -91,7 +91,8 @@ def _summary(aggregation: Aggregation, numbers: list[float]) -> float:
 
 
 class Stat:
-    """Statistics of the numbers that are added in each window of time, logged as an event when the window is over.
+    """Statistics of the numbers that are added in each window of time, logged as an event when the window is over, or
+    when it is full: what is added to a full window counts nowhere.
 
     >>> stat = torch.monitor.Stat("loss", [torch.monitor.Aggregation.MEAN], timedelta(seconds=60))
     >>> stat.add(2.0)
@@ -109,6 +110,7 @@ class Stat:
         self._numbers: list[float] = []
         self._logged: dict[Aggregation, float] = dict.fromkeys(self._aggregations, 0.0)
         self._began = time.monotonic()
+        self._full = False  # whether this window is logged already
         self._lock = threading.RLock()
 
     @property
@@ -121,16 +123,20 @@ class Stat:
         with self._lock:
             if time.monotonic() - self._began >= self._seconds:
                 self._log()
+                self._began, self._full = time.monotonic(), False
+            if self._full:
+                return
             self._numbers.append(float(v))
             if len(self._numbers) >= self._most:
                 self._log()
+                self._full = True
 
     def get(self) -> dict[Aggregation, float]:
         """The statistics of the last window that was logged; zeros before there was one."""
         return dict(self._logged)
 
     def _log(self) -> None:
-        numbers, self._numbers, self._began = self._numbers, [], time.monotonic()
+        numbers, self._numbers = self._numbers, []
         if not numbers:
             return
         self._logged = {a: _summary(a, numbers) for a in self._aggregations}

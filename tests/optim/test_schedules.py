@@ -163,3 +163,31 @@ def test_rates_asked_for_by_a_step_of_ones_own():
         warnings.simplefilter("error")
         assert scheduler.get_lr() == [1.0]
     assert not scheduler._get_lr_called_within_step
+
+
+def test_a_cycle_loads_what_an_early_version_kept():
+    def rates(scheduler):
+        kept = []
+        for _ in range(9):
+            kept.append(scheduler.get_last_lr()[0])
+            scheduler.optimizer.step()
+            scheduler.step()
+        return kept
+
+    def scheduled():
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0, momentum=0.9)
+        return torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=25.0, total_steps=10, anneal_strategy="linear")
+
+    old = scheduled()
+    state = old.state_dict()
+    del state["_anneal_func_type"], old._anneal_func_type
+    old.load_state_dict({**state, "anneal_func": type(old)._annealing_linear})
+    assert rates(old) == pytest.approx(rates(scheduled()))
+
+
+@pytest.mark.parametrize("mode, second", [("triangular", 1.0), ("triangular2", 0.5), ("exp_range", 0.25)])
+def test_the_function_that_scales_a_cycle(mode, second):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, 1, 5, mode=mode, gamma=0.5, cycle_momentum=False)
+    assert scheduler._scale_fn_ref(2) == scheduler.scale_fn(2) == second
+    assert "_scale_fn_ref" not in scheduler.state_dict()

@@ -38,6 +38,14 @@ def test_full_window(events):
     assert [(e.name, dict(e.data)) for e in events] == [("torch.monitor.Stat", expected)]
 
 
+def test_what_is_added_to_a_full_window_counts_nowhere(events):
+    stat = Stat("y", [Aggregation.SUM, Aggregation.COUNT], timedelta(hours=1), 5)
+    for number in range(10):
+        stat.add(number)
+    assert stat.count == 0
+    assert [dict(e.data) for e in events] == [{"y.sum": 10.0, "y.count": 5.0}]
+
+
 def test_windows_over(events):
     stat = Stat("e", [Aggregation.SUM], timedelta(0))
     stat.add(1)

@@ -159,11 +159,12 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
     """Sizes given as separate ints or as one sequence."""
     if given is not None:
         size = (given,)
-    if size and size[0].__class__ in _LISTS and len(size) == 1:
+    is_list = len(size) == 1 and size[0].__class__ in _LISTS
+    if is_list:
         size = tuple(size[0])
     if set(map(type, size)) <= _INT:
         return size
-    if len(size) == 1 and not isinstance(size[0], int):
+    if not is_list and len(size) == 1 and not isinstance(size[0], int):
         only = size[0]
         if isinstance(only, (tuple, list)) or isinstance(only, Tensor) and only.ndim:
             size = tuple(only)

@@ -21,7 +21,8 @@ from ...core.dtype import dtype
 from ...core.random import Generator
 from ...core.symbolic import sym_int
 from ...core.tensor import Tensor
-from .schema_types import TypeName
+from . import compatibility
+from .schema_types import RealTypeName, TypeName
 
 _ARGUMENT = re.compile(
     r"^(?P<type>[A-Za-z]+(?:\([a-z0-9$!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$"
@@ -54,6 +55,7 @@ class Return(tuple):
         return self
 
     type = property(lambda self: self[0])
+    real_type = property(lambda self: RealTypeName(self[0]))
     name = property(lambda self: self[1])
 
     @property
@@ -88,6 +90,7 @@ class Argument:
 
     # PyTorch's names of the same facts
     N = property(lambda self: self.list_size)
+    real_type = property(lambda self: RealTypeName(self.type))
     is_out = property(lambda self: self.kwarg_only and self.writes)
 
     @property
@@ -146,6 +149,15 @@ class Schema:
 
     def _is_view_op(self) -> bool:
         return self.returns_views
+
+    def is_backward_compatible_with(self, old: Schema) -> bool:
+        """Whether calls that were written for an older schema mean the same with this one."""
+        return compatibility.backward(self, old)
+
+    def check_forward_compatible_with(self, old: Schema) -> tuple[bool, str]:
+        """Whether calls that are written for this schema, with defaults left out, run with an older one; if not, why."""
+        reason = compatibility.why_not_forward(self, old)
+        return not reason, reason
 
     def __str__(self) -> str:
         return f"{self.namespace}::{self.text}" if self.namespace else self.text

@@ -1,5 +1,6 @@
 """Learning-rate schedules: each changes `lr` of an optimizer's groups when its `step` is called."""
 
+from .base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from .base import LRScheduler, _LRScheduler
 from .combined import ChainedScheduler, SequentialLR
 from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts

@@ -77,13 +77,20 @@ class CyclicLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
+    @property
+    def _scale_fn_ref(self) -> Callable[[float], float]:
+        """What `scale_fn` asks: the user's function, or that of the mode."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom
+        gamma = self.gamma
+        modes: dict[str, Callable[[float], float]] = {
+            "triangular": lambda x: 1.0, "triangular2": lambda x: 1 / 2.0 ** (x - 1), "exp_range": lambda x: gamma**x,
+        }  # fmt: skip
+        return modes[self.mode]
+
     def scale_fn(self, x: float) -> float:
         """How high a cycle (or an iteration) goes, relative to the first."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+        return self._scale_fn_ref(x)
 
     def get_lr(self) -> list:
         self._check_called_within_step()
@@ -151,10 +158,19 @@ class OneCycleLR(_WithMomentum):
             self._start_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
+    @staticmethod
+    def _annealing_cos(start, end, pct: float):
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start, end, pct: float):
+        return (end - start) * pct + start
+
     def _between(self, start, end, part: float):
-        if self._anneal_func_type == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
-        return (end - start) * part + start
+        kind = getattr(self, "_anneal_func_type", None)
+        if kind is None:  # of a state that an early version kept, with the function itself in it
+            return self.anneal_func(start, end, part)
+        return (self._annealing_cos if kind == "cos" else self._annealing_linear)(start, end, part)
 
     def get_lr(self) -> list:
         self._check_called_within_step()

@@ -119,3 +119,12 @@ def test_sizes_that_nothing_counts():
         torch.empty((), dtype=torch.float64).resize_(wide)
     with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
         torch.ones(6).as_strided([1], [1], 2**63 - 1)
+
+
+@pytest.mark.parametrize("size", [[[1]], [[2, 3]], ((1,),), [torch.Size([2])]])
+def test_sizes_within_a_size(size):
+    x = torch.ones(2)
+    makers = (torch.zeros, torch.empty, torch.rand, torch.randn, lambda s: torch.full(s, 1), x.new_zeros, x.new_empty)
+    for make in (*makers, lambda s: torch.randint(3, s), torch.empty(0).resize_):
+        with pytest.raises(TypeError, match="argument 'size'"):
+            make(size)
