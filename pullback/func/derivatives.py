@@ -205,24 +205,29 @@ def _parts(out: Tensor, level: int, strict: bool) -> tuple[Tensor, Tensor]:
 
 
 def linearize(func, *primals):
-    """(output, function that maps tangents of the primals to tangents of the output). The tangent of integers and truths is zero."""
+    """(output, function that maps tangents of the primals to tangents of the output). The tangent of integers and truths is zero.
+
+    The function runs once, as forward mode runs it; what that computes of tangents is recorded, and transposed twice.
+    """
     flat, spec = tree_flatten(primals)
     found: list = []
 
-    def differentiable(*args):
+    def run(*args):
         leaves, out_spec = tree_flatten(func(*args))
         check_outputs(leaves, "linearize(f, *primals)")
-        found[:] = leaves, out_spec
-        smooth = [o for o in leaves if o.dtype.category >= 2]
-        return tuple(smooth or tree_flatten(args)[0][:1])  # something must be given
+        found[:] = [out_spec]
+        return leaves
 
-    values, pull = vjp(differentiable, *primals)
-    leaves, out_spec = found
+    def moved(*tangents):
+        copies = [t.clone() for t in tangents]  # the function may write what it is given
+        leaves, pushed = jvp(run, primals, tree_unflatten(copies, spec))
+        smooth = [t for o, t in zip(leaves, pushed, strict=True) if o.dtype.category >= 2]
+        return tuple(smooth or copies[:1]), leaves  # something must be given
 
-    def whole(parts, other):
-        """An output of its differentiable parts; `other` of the other ones."""
-        given = iter(parts)
-        return tree_unflatten([next(given) if o.dtype.category >= 2 else other(o) for o in leaves], out_spec)
+    check_tensors(flat, "linearize(f, *primals)", "primals")
+    for x in flat:
+        check_differentiable(x)
+    values, pull, leaves = vjp(moved, *[zeros_like(p.detach()) for p in flat], has_aux=True)
 
     def push(*tangents):
         flat_t, spec_t = tree_flatten(tangents)
@@ -232,10 +237,10 @@ def linearize(func, *primals):
             _check_tangent(i, p, t)
         seeds = [zeros_like(o.detach()) for o in values]
         _, transpose = vjp(lambda *cotangents: pull(cotangents), *seeds)
-        pushed = [pull.level.settle(t, inner=transpose.level) for t in transpose(tuple(tangents))]
-        return whole(pushed, zeros_like)
+        pushed = iter([pull.level.settle(t, inner=transpose.level) for t in transpose(tuple(flat_t))])
+        return tree_unflatten([next(pushed) if o.dtype.category >= 2 else zeros_like(o) for o in leaves], found[0])
 
-    return whole(values, lambda o: o), push
+    return tree_unflatten(leaves, found[0]), push
 
 
 def _check_tangent(i: int, primal: Tensor, tangent: Tensor) -> None:

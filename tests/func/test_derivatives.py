@@ -309,6 +309,54 @@ def test_what_is_pushed_through_a_compiled_linear_function_has_no_history():
     assert torch.func.linearize(torch.compile(lambda v: v.sin() * outer), x)[1](x).requires_grad
 
 
+class Tripled(torch.autograd.Function):
+    """A function whose tangents are three times what they should be, so that it is seen by whom they are asked for."""
+
+    @staticmethod
+    def forward(x):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 6
+
+
+def test_what_is_linearized_runs_as_in_forward_mode():
+    seen = []
+
+    def f(v):
+        y = v / 4
+        seen.append(y.requires_grad)
+        if y.requires_grad:
+            y.register_hook(lambda g: g * 2)
+        return y
+
+    x = torch.tensor([1.0, 2.0])
+    for g in (f, vmap(f), torch.compile(f, backend="eager")):
+        assert linearize(g, x)[1](torch.ones(2)).tolist() == [0.25, 0.25]
+    assert seen == [False] * len(seen)
+    assert linearize(Tripled.apply, x)[1](torch.ones(2)).tolist() == [6.0, 6.0]
+
+
+def test_what_is_linearized_may_write_what_it_is_given():
+    def f(v):
+        v.mul_(v)
+        return v.sin()
+
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64)
+    out, push = linearize(f, x.clone())
+    torch.testing.assert_close(out, (x * x).sin())
+    torch.testing.assert_close(push(torch.ones_like(x)), 2 * x * (x * x).cos())
+
+
 def test_linearized_integers_and_truths_have_no_tangent():
     out, push = linearize(lambda x: {"y": x * 2, "sign": x > 0, "at": x.argmax()}, torch.tensor([1.0, -3.0]))
     assert out["sign"].tolist() == [True, False] and out["at"].item() == 0 and out["y"].tolist() == [2, -6]

@@ -206,11 +206,18 @@ copysign = pointwise(
     vjp={"self": _copysign_rule, "other": lambda g: zeros_like(g)},
 )
 
+
+def _nextafter(xp, x, y):
+    """The neighbour towards y: y itself where it is equal, with its sign, which NumPy's loop for half precision forgets."""
+    near = xp.nextafter(x, y)
+    return xp.where(x == y, y, near) if near.dtype == xp.float16 else near
+
+
 nextafter = pointwise(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     numbers=(),
     supports="real_float",
-    ufunc="nextafter",
+    kernel=_nextafter,
     native=True,  # neighbours are those of the dtype itself
     vjp={
         "self": lambda g, self, other: g.masked_fill(self == other, 0),

@@ -256,7 +256,7 @@ class Pointwise(Family):
         try:
             found = self._by_half_loop(op, args, result) if half_loop_of(op) is not None else None
             if found is None and all_given and result is compute and (kernel := half_kernel_of(op)) is not None:
-                found = kernel(np, *[array_of(a) for a in self._rounded(op, args, compute)])
+                found = np.asarray(kernel(np, *[array_of(a) for a in self._rounded(op, args, compute)]))  # not a scalar
         except ValueError:  # shapes that do not meet: the rules say which
             return None
         if found is None:

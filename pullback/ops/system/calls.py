@@ -80,7 +80,7 @@ def wrapper_source(name: str, op: Operator, plain: bool = True, stated: bool = F
     has_out = op.inplace_of is None and op.declared.out and not op.is_view
     has_rest = has_out and not stated
     renamed = [a for a in arguments if a.name in RENAMED and not a.kwarg_only]
-    old = has_old_form((op.inplace_of or op).name)
+    old = has_old_form((op.inplace_of or op).name) and any(a.kwarg_only for a in arguments)
     for i, a in enumerate(arguments):
         pname = _public_name(a)
         values.append(pname)

@@ -1,4 +1,5 @@
-"""Deprecated calls with a number in front of tensors: `p.add_(-lr, g)`, `torch.addmm(beta, m, alpha, a, b)`.
+"""Deprecated calls with a number in front of tensors: `p.add_(-lr, g)`, `torch.addmm(beta, m, alpha, a, b)`; and `torch.rsub(x, 3, alpha)`,
+which is none: beside a number, the schema has the factor in a row with the others.
 
 In: a public function and all positional arguments of a call that has more of them than its signature. Out: what the call of
 today gives (`p.add_(g, alpha=-lr)`), after a warning that says once per function how to write it; TypeError where the
@@ -19,13 +20,15 @@ _FACTORS = {
 
 def has_old_form(name: str) -> bool:
     """Whether an operator of this name was once called with numbers in front."""
-    return name in _FACTORS
+    return name in _FACTORS or name == "rsub"
 
 
 def call_old_form(function, args: tuple, keywords: dict):
     """A call with more positional arguments than the signature has, as it is written today."""
     name = function.__name__
     source = name.removesuffix("_")
+    if source == "rsub":
+        return _call_rsub(function, args, keywords)
     tensors, factors = _sorted_out(source, args)
     if factors is None:
         expected = 2 if source in ("add", "sub") else 3
@@ -38,15 +41,27 @@ def call_old_form(function, args: tuple, keywords: dict):
     return function(*tensors, **factors, **keywords)
 
 
+def _call_rsub(function, args: tuple, keywords: dict):
+    """`rsub` with its factor by position, which it may have where what is subtracted from is a number."""
+    x, other, *factors = args
+    if len(factors) != 1 or _number(other) is None:
+        raise TypeError(f"rsub() takes from 0 to 2 positional arguments but {len(args)} were given")
+    return function(x, _number(other), alpha=factors[0], **keywords)
+
+
+def _number(value):
+    """A number, also of a tensor without dimensions of which no gradient is asked; None of other tensors."""
+    if isinstance(value, Tensor):
+        return value.item() if not value._array.shape and not value.requires_grad else None
+    return value
+
+
 def _sorted_out(source: str, args: tuple) -> tuple[list, dict | None]:
     """The tensors in order, and the factors by name; None for the factors where the arguments fit no old form."""
     names = _FACTORS[source]
     if source in ("add", "sub"):  # (input, alpha, other): all three may be numbers
-        alpha = args[1] if len(args) == 3 else None
-        if isinstance(alpha, Tensor) and not alpha._array.shape and not alpha.requires_grad:
-            alpha = alpha.item()
-        fits = alpha is not None and not isinstance(alpha, Tensor)
-        return [args[0], args[-1]], {"alpha": alpha} if fits else None
+        alpha = _number(args[1]) if len(args) == 3 else None
+        return [args[0], args[-1]], None if alpha is None else {"alpha": alpha}
     tensors = [a for a in args if isinstance(a, Tensor)]
     numbers = [a for a in args if not isinstance(a, Tensor)]
     fits = len(tensors) == 3 and 1 <= len(numbers) <= len(names)

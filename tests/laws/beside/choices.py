@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from tests.laws.beside.differences import DIFFERENT, D
+from tests.laws.beside.differences import DIFFERENT
 
 DEPENDENT = "arguments that no forward call gives are undefined: statistics and results must belong to the data"
 APPROXIMATE = "PyTorch's kernel approximates"
@@ -124,6 +124,13 @@ REFUSED: dict[str, str] = {
     r"not differentiable with respect to argument": "gradients that would be lost are refused in transforms too",
 }
 
+# Words of a program that has numbers narrower than double precision, and by how much of the largest its results may differ.
+NARROWER = (
+    (r"'(float32|complex64)'|torch\.(float32|complex64|nn|rand\w*|arange|blackman|hann|fft)|\.(float|cfloat)\(", 1e-6),
+    (r"'float16'|torch\.float16|\.half\(", 1e-3),
+    (r"'bfloat16'|torch\.bfloat16|\.bfloat16\(", 8e-3),
+)
+DTYPES = ("float16", "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8")
 NAME = r"\b[xfmos]\d+\b"
 # Transforms that are of a kind with those that the words above name.
 KINDS = {
@@ -165,8 +172,6 @@ def answered(
     if ours is not None:
         if "leaf Variable that requires grad" in str(ours) and any("logical_" in t for t in relevant(lines)):
             return "PyTorch lets logical operators write to leaves"
-        if "is a view and is being modified" in str(ours) and "linearized(" in lines[-1]:
-            return "writes to one of several views of what is linearized"
         if re.search(r"(batched|chunked)\w*\(.*f\d", lines[-1]) and "doesn't match the broadcast shape" in str(ours):
             return "dimensions of each example"
         if "functional(" in lines[-1] and re.search(
@@ -181,10 +186,6 @@ def answered(
             return "which tensors are of inference mode"
         if "storage that is not resizable" in str(ours) and any("_window(" in t for t in relevant(lines)):
             return "PyTorch's windows lie in memory for one element more"
-        if "leaf Variable that requires grad" in str(ours) and "linearized(" in lines[-1]:
-            return "writes to what is linearized"
-        if "must be floating-point or complex" in str(ours) and "linearized(" in lines[-1]:
-            return "linearized functions whose results have no tangents"
         if "nference tensor" in str(ours) and re.search(r"\.(detach\(\)|data|view\(torch\.\w+\))\W", lines[-1]):
             return "writes to tensors of inference mode, which PyTorch lets pass where they go through detach"
         if re.search(r"batched(_last)?\((.*\()?f", lines[-1]) and re.search(
@@ -264,22 +265,39 @@ def answered(
 
 
 def _is_rounded_narrowly(text: str, words: str) -> bool:
-    """Whether one number of double precision differs as sums of narrower ones do, which the program has."""
-    found = re.fullmatch(r".*\((?:float64|complex128)\): array\((\S+)\) != array\((\S+)\)", words)
-    if not found or not re.search(D + r"|dtype=torch\.float64", text):
+    """Whether numbers of double precision differ as narrower ones do, of which the program makes them."""
+    if not re.match(r".*\((?:float64|complex128)\): ", words):
         return False
-    bounds = (("'(float32|complex64)'", 1e-6), ("'float16'", 1e-3), ("'bfloat16'", 8e-3))
-    return any(re.search(dtypes, text) and _apart(words) < bound for dtypes, bound in bounds)
+    return any(re.search(dtypes, text) and _apart(words) < bound for dtypes, bound in NARROWER)
+
+
+def _are_bits(text: str, words: str) -> bool:
+    """Whether integers differ in their last bits, which are those of rounded numbers."""
+    if not re.search(r"\.view\(torch\.u?int", text) or not re.match(r".*\(u?int\d+\): ", words):
+        return False
+    read = _arrays(words)
+    return read is not None and float(np.max(np.abs(read[0] - read[1]), initial=0.0)) <= 16
 
 
 def _apart(words: str) -> float:
     """How far two arrays in words lie apart, in units of the largest of them, or of one; infinite where that cannot be read."""
-    names = {"array": np.array, "nan": np.nan, "inf": np.inf, **{d: d for d in ("float32", "float64")}}
+    if (read := _arrays(words)) is None:
+        return math.inf
+    a, b = read
+    if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return math.inf
+    a, b = np.where(np.isfinite(a), a, 0), np.where(np.isfinite(b), b, 0)
+    return float(np.max(np.abs(a - b), initial=0.0) / max(1.0, np.max(np.abs(a), initial=0.0)))
+
+
+def _arrays(words: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """The two arrays of a difference; None where they are not printed whole."""
+    names = {"array": np.array, "nan": np.nan, "inf": np.inf, **{d: d for d in DTYPES}}
     found = re.fullmatch(r"[^\n]*?\): (array\((?:.|\n)*\)) != (array\((?:.|\n)*\))", words)
     if not found or "..." in words:
-        return math.inf
+        return None
     a, b = (np.asarray(eval(text, {"__builtins__": {}}, names), np.float64) for text in found.groups())
-    return float(np.max(np.abs(a - b), initial=0.0) / max(1.0, np.max(np.abs(a), initial=0.0)))
+    return a, b
 
 
 def chosen(lines: list[str], words: str) -> str | None:
@@ -289,7 +307,9 @@ def chosen(lines: list[str], words: str) -> str | None:
     if re.search(r"'b?float16'(.|\n)*out=", text) and _apart(words) < 0.01:
         return "results of half precision are rounded to it before they go to a wider out="
     if _is_rounded_narrowly(text, words):
-        return "gradients of tensors without dimensions are sums in the precision of those with dimensions"
+        return "numbers in double precision that are made of narrower ones"
+    if _are_bits(text, words):
+        return "the bits of rounded numbers"
     found = (why for program, seen, why in DIFFERENT if _is_of(program, raw, text) and re.search(seen, words))
     return next(found, None)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 # statement that differentiates, `T` one that pushes tangents.
 D = r"(.|\n)*(grad\(|backward\(|pulled\(|pushed\(|columns\(|rows\(|slope\()"
 T = r"(.|\n)*(pushed|columns)\("
-NORMS = r"\bnorm\(|(vector|matrix)_norm|linalg_norm|\bdist\(|cdist|pdist|pairwise_distance|triplet|renorm|normalize|cosine|_cond|\.cond"
+NORMS = r"\bnorm\(|norm_except_dim|(vector|matrix)_norm|linalg_norm|\bdist\(|cdist|pdist|pairwise_distance|triplet|renorm|normalize|cosine|_cond|\.cond"
 DIFFERENT: tuple[tuple[str, str, str], ...] = (
     (
         r"'offset'(.|\n)*as_strided_scatter" + D,
@@ -61,8 +61,8 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     ),
     (r"solve(.|\n)*pushed\(", r"complex", "PyTorch's tangents of complex solutions"),
     (
-        r"solve(.|\n)*((rows|slope|pulled)\((.|\n)*(pushed|columns)\(|(pushed|columns)\((.|\n)*(grad|pushed|columns)\()",
-        r".",
+        r"solve(.|\n)*((rows|slope|pulled)\((.|\n)*(pushed|columns)\(|(pushed|columns)\((.|\n)*(grad|backward|pushed|columns)\()",
+        r"\((float|complex)",
         "PyTorch's second derivatives of solutions by forward mode",
     ),
     (r"cholesky_inverse|cholesky_solve", r"complex", "factors whose diagonal is not real"),
@@ -324,9 +324,9 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
     ),
     (r"ReLU\(inplace", r"bfloat16|float16", "whether a rounding is above zero"),
     (
-        r"(\w+)\.hypot_\(\1\)" + T,
-        r"\(float",
-        "PyTorch's tangents of a length in place, of a number with itself, read what was written",
+        r"(\w+)\.(hypot|pow|xlogy|atan2|fmod|mul|lerp)_\(\1\)" + T,
+        r"\((float|complex)",
+        "PyTorch's tangents of an operator in place, of numbers with themselves, read what was written",
     ),
     (
         r"\b(var|std)\(" + T,

@@ -51,6 +51,13 @@ def test_neighbours_are_those_of_the_dtype():
     assert torch.nextafter(many, many * 2).unique().tolist() == [1 + 2**-10]
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_neighbour_of_a_zero_towards_another_is_the_other(dtype):
+    zeros = torch.tensor([-0.0, 0.0], dtype=dtype)
+    for step in (torch.nextafter, torch.compile(torch.nextafter), lambda x, y: x.clone().nextafter_(y)):
+        assert torch.signbit(step(zeros, zeros.flip(0))).tolist() == [False, True]
+
+
 REFUSED = [
     ("torch.tensor([True]).floor()", NotImplementedError, "\"floor_vml_cpu\" not implemented for 'Bool'"),
     ("torch.ones(1, dtype=torch.cfloat).ceil()", NotImplementedError, "ceil is not supported for complex inputs"),

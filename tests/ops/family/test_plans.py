@@ -73,6 +73,19 @@ def test_what_a_plan_gives_is_what_the_rules_give(op):
         assert outcome(POINTWISE.execute_plain, op, args) == expected, (dtypes, variant, seed)
 
 
+@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.qualified_name)
+def test_results_without_dimensions_have_memory_that_can_be_written(op):
+    for dtype in (E, H, F):
+        args = [a.sum() if isinstance(a, torch.Tensor) else a for a in arguments(op, (dtype, dtype), 0, "plain")]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                out = POINTWISE.execute(op, tuple(args))
+            except (NotImplementedError, RuntimeError):  # of dtypes that it does not take
+                continue
+        assert isinstance(out._array, np.ndarray) and out.zero_().item() == 0, dtype
+
+
 def test_plans_serve_calls_of_one_kind_alone():
     x, d, add = torch.ones(3), torch.ones(3, dtype=D), registry["add.Tensor"]
     plan = plan_of(POINTWISE, add, (x, d, 1))

@@ -53,7 +53,20 @@ def test_gradients_and_out_go_through_an_old_form():
     assert torch.add(x.detach(), 3, y.detach(), out=out) is out and out.tolist() == [4.0, 4.0]
 
 
-@pytest.mark.parametrize("call", [lambda: M.add(A, A), lambda: torch.addmm(M, A, A, A), lambda: M.addcmul_(A, A, 2)])
+def test_rsub_takes_its_factor_by_position_beside_a_number():
+    errors._warned.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that is no old form
+        for other in (3, 3.0, torch.tensor(3.0)):
+            assert torch.rsub(A, other, 2).tolist() == (3 - 2 * A).tolist()
+    with pytest.raises(TypeError, match="positional arguments but 4"):
+        torch.rsub(A, 3, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda: M.add(A, A), lambda: torch.addmm(M, A, A, A), lambda: M.addcmul_(A, A, 2), lambda: torch.rsub(A, A, 2)],
+)
 def test_what_was_never_a_form_is_refused(call):
     with pytest.raises(TypeError, match="positional arguments but"):
         call()
