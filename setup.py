@@ -24,7 +24,7 @@ EXTENSIONS = {
     "along": (f"{LOOPS} {ROUNDED}", "arrays moves types lanes elements along"),
     "places": (f"{LOOPS} {ROUNDED}", "arrays moves places"),
     "picks": (f"{LOOPS} {ROUNDED}", "arrays moves fronts"),
-    "shapes": ("-O3 -fwrapv", "arrays moves layouts fronts"),
+    "shapes": ("-O3 -fwrapv", "arrays moves layouts fronts shuffles"),
     "chains": (LOOPS, "arrays moves fronts types lanes elements chains"),
     "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves signs spectral"),
     "fourier": (LOOPS, "arrays moves fourier"),

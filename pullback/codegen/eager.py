@@ -223,7 +223,7 @@ def text() -> str:
         "/* Written by `python -m pullback.codegen.eager` from the rules of operators: do not edit. */\n"
         f"#if defined(HELPERS)\n{BITS}{POLYNOMIALS}{PAIR_FUNCTIONS}\n#elif defined(ROW)\n"
         + "\n".join(rows)
-        + f"\n#else\n#undef f_erf\n#define f_erf V(erf)\n#undef d_erf\n#define d_erf V(erf_double){FUSED}\n"
+        + f"\n#else\n#undef f_exp2\n#define f_exp2 V(exp2)\n#undef f_erf\n#define f_erf V(erf)\n#undef d_erf\n#define d_erf V(erf_double){FUSED}\n"
         + "\n".join(functions)
         + "#endif\n"
     )

@@ -296,46 +296,7 @@ static PyObject *py_roll(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
-/* (batch, channels, ...) by groups: what stands in group g at place p goes to place p, group g. */
-static PyObject *py_channel_shuffle(PyObject *self, PyObject *args) {
-    Array *a = rows_of(argument(args, 0));
-    Py_ssize_t groups;
-    NONE_UNLESS(a && a->nd > 2 && integer_of(argument(args, 1), &groups) && groups > 0 && a->shape[1] % groups == 0);
-    Array *r = new_array(a->nd, a->shape, kind(a));
-    if (!r) return NULL;
-    Py_ssize_t each = a->shape[1] / groups, block = a->strides[1];
-    Py_ssize_t shape[4] = {a->shape[0], each, groups, block / size_of(a)};
-    Py_ssize_t from[4] = {a->strides[0], block, each * block, size_of(a)}, to[4] = {a->strides[0], groups * block, block, size_of(a)};
-    copy_block_of(r->data, to, a->data, from, shape, 4, size_of(a), a, r);
-    return tensor_of(r);
-}
-
-/* Channels to places inside windows of factor x factor (`out` = 1), and back. */
-static PyObject *shuffled_pixels(PyObject *args, int out) {
-    Array *a = rows_of(argument(args, 0));
-    Py_ssize_t f;
-    NONE_UNLESS(a && a->nd >= 3 && a->nd <= 8 && integer_of(argument(args, 1), &f) && f > 0 && f < 1 << 12);
-    int nd = a->nd;
-    Py_ssize_t c = a->shape[nd - 3], h = a->shape[nd - 2], w = a->shape[nd - 1], size = size_of(a), batch = count_of(a) / (c * h * w);
-    NONE_UNLESS(out ? c % (f * f) == 0 : h % f == 0 && w % f == 0);
-    Py_ssize_t channels = out ? c / (f * f) : c, rows = out ? h : h / f, columns = out ? w : w / f; /* those of the small picture */
-    Py_ssize_t shape[MOST_DIMS];
-    memcpy(shape, a->shape, sizeof(*shape) * (size_t)nd);
-    shape[nd - 3] = out ? channels : c * f * f;
-    shape[nd - 2] = out ? rows * f : rows;
-    shape[nd - 1] = out ? columns * f : columns;
-    NONE_UNLESS(nd != 4 || (c > 1 && w > 1)); /* else of more than one order of memory */
-    Array *r = new_array(nd, shape, kind(a));
-    if (!r) return NULL;
-    Py_ssize_t area = rows * columns * size, wide = columns * f * size;
-    Py_ssize_t all[6] = {batch * channels, f, f, rows, columns, 0};
-    Py_ssize_t many[5] = {f * f * area, f * area, area, columns * size, size}, large[5] = {f * f * area, wide, size, f * wide, f * size};
-    copy_block_of(r->data, out ? large : many, a->data, out ? many : large, all, 5, (int)size, a, r);
-    return tensor_of(r);
-}
-
-static PyObject *py_pixel_shuffle(PyObject *self, PyObject *args) { return shuffled_pixels(args, 1); }
-static PyObject *py_pixel_unshuffle(PyObject *self, PyObject *args) { return shuffled_pixels(args, 0); }
+#include "native_shuffles.h"
 
 /* ---- triangles and diagonals */
 typedef struct {

@@ -28,13 +28,18 @@ typedef struct {
 enum { ENGINE, FRESH, NEXT_NORMAL, LOCK, SLOTS };
 static const char *slot_names[SLOTS] = {"_engine", "_fresh", "next_normal", "lock"};
 static Py_ssize_t slot_at[SLOTS];
+enum { ACQUIRE, RELEASE, CAPSULE, WORDS };
+static PyObject *asked_words[WORDS];
 static PyTypeObject *generator_type;
 static PyObject *default_generator;
 enum { ALONE = 1 << 16 }; /* so many numbers are drawn without the interpreter's lock */
 
 /* use_generators(Generator, default_generator) */
 static PyObject *use_generators(PyObject *self, PyObject *args) {
+    static const char *words[WORDS] = {"acquire", "release", "capsule"};
     if (!PyArg_ParseTuple(args, "O!O", &PyType_Type, &generator_type, &default_generator)) return NULL;
+    for (int i = 0; i < WORDS; i++)
+        if (!(asked_words[i] = PyUnicode_InternFromString(words[i]))) return NULL;
     for (int i = 0; i < SLOTS; i++) {
         PyObject *slot = PyObject_GetAttrString((PyObject *)generator_type, slot_names[i]);
         if (!slot) return NULL;
@@ -56,7 +61,7 @@ static void set_slot(PyObject *generator, int which, PyObject *value) {
 }
 
 static void unlock(const Source *s) {
-    PyObject *done = PyObject_CallMethod(s->lock, "release", NULL);
+    PyObject *done = PyObject_VectorcallMethod(asked_words[RELEASE], &s->lock, 1, NULL);
     if (!done) PyErr_Clear();
     Py_XDECREF(done);
 }
@@ -64,7 +69,7 @@ static void unlock(const Source *s) {
 static Words *words_of(PyObject *generator) {
     PyObject *engine = *slot_of(generator, ENGINE);
     engine = engine && engine != Py_None ? Py_NewRef(engine) : PyObject_CallMethod(generator, "_loaded", NULL);
-    PyObject *capsule = engine ? PyObject_GetAttrString(engine, "capsule") : NULL;
+    PyObject *capsule = engine ? PyObject_GetAttr(engine, asked_words[CAPSULE]) : NULL;
     Words *words = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
     Py_XDECREF(capsule); /* the generator has its engine, and that its words */
     Py_XDECREF(engine);
@@ -75,7 +80,7 @@ static Words *words_of(PyObject *generator) {
 static int open_source(Source *s, PyObject *generator) {
     s->generator = generator ? generator : default_generator;
     if (!s->generator || !Py_IS_TYPE(s->generator, generator_type) || !(s->lock = *slot_of(s->generator, LOCK))) return 0;
-    PyObject *taken = PyObject_CallMethod(s->lock, "acquire", "O", Py_False);
+    PyObject *asked[2] = {s->lock, Py_False}, *taken = PyObject_VectorcallMethod(asked_words[ACQUIRE], asked, 2, NULL);
     Py_XDECREF(taken);
     s->words = taken == Py_True ? words_of(s->generator) : NULL;
     if (taken == Py_True && !s->words) unlock(s);

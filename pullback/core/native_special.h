@@ -5,6 +5,7 @@
  */
 #if defined(HELPERS)
 #include "native_fits.h"
+enum { PART = 32 }; /* elements that are looked at together: loops get multiples of them */
 
 INLINE u32 half_bits(f32 x) { union { u32 i; f32 f; } u; u.f = x; return u.i; }
 INLINE f32 half_number(u32 x) { union { u32 i; f32 f; } u; u.i = x; return u.f; }
@@ -72,13 +73,6 @@ INLINE f64 s_erfc(f64 x) {
     near = z > 30. ? 0. : near;
     near = x < 0. ? 2. - near : near;
     return x != x ? x : near;
-}
-INLINE f64 s_erfinv(f64 x) {
-    f64 w = -s_log((1. - x) * (1. + x)), s = __builtin_sqrt(w < 5. ? 5. : w);
-    f64 near = p_erfinv_near((w - 2.5) * 0.4), far = p_erfinv_far((s - 3.2680339887498948) * 0.96902416271308978);
-    f64 y = x * (w < 5. ? near : far);
-    y = __builtin_fabs(x) == 1. ? x * (f64)INF : y;
-    return __builtin_fabs(x) > 1. ? (f64)NAN : y;
 }
 INLINE f64 s_asin(f64 x) {
     f64 a = __builtin_fabs(x), z = a > 0.5 ? (1. - a) * 0.5 : x * x, s = a > 0.5 ? __builtin_sqrt(z) : a;
@@ -362,7 +356,6 @@ static void V(h_exp_f)(i64 n, char *const *a) {
 ONE(h_trigamma, s_trigamma(v))
 ONE(h_erfc, s_erfc(v))
 ONE(h_ndtr, 0.5 * s_erfc(v * -0.70710678118654752))
-ONE(h_erfinv, s_erfinv(v))
 ONE(h_asin, s_asin(v))
 ONE(h_acos, 1.5707963267948966 - s_asin(v))
 ONE(h_log10, s_log(v) * 0.43429448190325182)
@@ -408,6 +401,32 @@ APART(h_airy, s_airy(v), s_airy_far(v), x[i] < -2000.f)
 #undef APART
 #undef FAR
 #undef ONE
+
+/* By the logarithm of 1 - x^2, in parts of vectors: few of their elements are so near 1 that the other polynomial is asked. */
+static void V(h_erfinv_f)(i64 n, char *const *a) {
+    const f32 *x = (const f32 *)a[0];
+    f32 *y = (f32 *)a[1];
+    f64 w[PART];
+    for (; n > 0; n -= PART, x += PART, y += PART) {
+        i64 far = 0;
+        SIMD for (i64 i = 0; i < PART; i++) {
+            const f64 v = (f64)x[i];
+            w[i] = -s_log((1. - v) * (1. + v));
+            far += !(w[i] < 5.);
+        }
+        if (far == 0) {
+            SIMD for (i64 i = 0; i < PART; i++) y[i] = (f32)((f64)x[i] * p_erfinv_near((w[i] - 2.5) * 0.4));
+            continue;
+        }
+        SIMD for (i64 i = 0; i < PART; i++) {
+            const f64 v = (f64)x[i], s = __builtin_sqrt(w[i] < 5. ? 5. : w[i]);
+            const f64 near = p_erfinv_near((w[i] - 2.5) * 0.4), distant = p_erfinv_far((s - 3.2680339887498948) * 0.96902416271308978);
+            f64 r = v * (w[i] < 5. ? near : distant);
+            r = __builtin_fabs(v) == 1. ? v * (f64)INF : r;
+            y[i] = (f32)(__builtin_fabs(v) > 1. ? (f64)NAN : r);
+        }
+    }
+}
 
 static void V(h_elu_f)(i64 n, char *const *a) {
     const f32 *x = (const f32 *)a[0], alpha = *(const f32 *)a[1], scale = *(const f32 *)a[2], inner = *(const f32 *)a[3], slope = alpha * scale;
@@ -500,14 +519,39 @@ TWO(h_glu, f32, f, v * f_sigmoid(w))
 TWO(h_prelu, f32, f, v > 0 ? v : w * v)
 TWO(h_nextafter, f32, f, V(neighbour_f)(v, w))
 TWO(h_nextafter, f64, d, V(neighbour_d)(v, w))
-TWO(h_chebyshev_t, f32, f, polynomial_f(v, w, CHEBYSHEV_T, 6))
-TWO(h_chebyshev_t, f64, d, polynomial_d(v, w, CHEBYSHEV_T, 6))
-TWO(h_chebyshev_u, f32, f, polynomial_f(v, w, CHEBYSHEV_U, 8))
-TWO(h_chebyshev_u, f64, d, polynomial_d(v, w, CHEBYSHEV_U, 8))
-TWO(h_chebyshev_v, f32, f, polynomial_f(v, w, CHEBYSHEV_V, 8))
-TWO(h_chebyshev_v, f64, d, polynomial_d(v, w, CHEBYSHEV_V, 8))
-TWO(h_chebyshev_w, f32, f, polynomial_f(v, w, CHEBYSHEV_W, 8))
-TWO(h_chebyshev_w, f64, d, polynomial_d(v, w, CHEBYSHEV_W, 8))
+
+/* Chebyshev polynomials whose degrees are all few, in parts of vectors: no loop of an element then ends where it is not foreseen. */
+#define CHEBYSHEV(name, T, letter, first, kind, limit)                                            \
+    static void V(name##_##letter)(i64 n, char *const *a) {                                       \
+        const T *x = (const T *)a[0], *z = (const T *)a[1];                                       \
+        T *y = (T *)a[2], before[PART], now[PART], out[PART];                                     \
+        for (; n > 0; n -= PART, x += PART, z += PART, y += PART) {                               \
+            T top = 0;                                                                            \
+            i32 is_few = 1;                                                                       \
+            SIMD for (i64 i = 0; i < PART; i++) {                                                 \
+                const T v = x[i], twice = v + v;                                                  \
+                top = z[i] > top ? z[i] : top;                                                    \
+                is_few &= (z[i] > -1) & (z[i] <= limit);                                          \
+                before[i] = 1, now[i] = first, out[i] = z[i] < 1 ? 1 : now[i];                    \
+            }                                                                                     \
+            for (i64 k = 2; is_few && (T)k <= top; k++)                                           \
+                SIMD for (i64 i = 0; i < PART; i++) {                                             \
+                    const T next = (x[i] + x[i]) * now[i] - before[i];                            \
+                    before[i] = now[i], now[i] = next, out[i] = z[i] < (T)k ? out[i] : next;      \
+                }                                                                                 \
+            for (i64 i = 0; !is_few && i < PART; i++) out[i] = polynomial_##letter(x[i], z[i], kind, limit); \
+            memcpy(y, out, sizeof out);                                                           \
+        }                                                                                         \
+    }
+CHEBYSHEV(h_chebyshev_t, f32, f, v, CHEBYSHEV_T, 6)
+CHEBYSHEV(h_chebyshev_t, f64, d, v, CHEBYSHEV_T, 6)
+CHEBYSHEV(h_chebyshev_u, f32, f, twice, CHEBYSHEV_U, 8)
+CHEBYSHEV(h_chebyshev_u, f64, d, twice, CHEBYSHEV_U, 8)
+CHEBYSHEV(h_chebyshev_v, f32, f, twice - 1, CHEBYSHEV_V, 8)
+CHEBYSHEV(h_chebyshev_v, f64, d, twice - 1, CHEBYSHEV_V, 8)
+CHEBYSHEV(h_chebyshev_w, f32, f, twice + 1, CHEBYSHEV_W, 8)
+CHEBYSHEV(h_chebyshev_w, f64, d, twice + 1, CHEBYSHEV_W, 8)
+#undef CHEBYSHEV
 TWO(h_hermite_h, f32, f, polynomial_f(v, w, HERMITE_H, 128))
 TWO(h_hermite_h, f64, d, polynomial_d(v, w, HERMITE_H, 512))
 TWO(h_hermite_he, f32, f, polynomial_f(v, w, HERMITE_HE, 128))

@@ -65,6 +65,26 @@ def test_functions_of_one_element(key: str):
     )  # the rule's library loses angles there
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("key", POLYNOMIALS[:4])
+def test_chebyshev_polynomials_of_few_degrees_are_those_of_many(key: str, dtype: str):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-1.5, 1.5, 1000), [1, -1, 0, -0.0, np.nan, np.inf]]).astype(dtype)
+    n = rng.choice([-0.5, 0, 0.5, 1, 2, 3, 4, 5, 6], x.size).astype(dtype)
+    loop, _ = rule_of(key)
+    alone = np.concatenate([loop(np.array([v, 0], dtype), np.array([m, 50], dtype))[:1] for v, m in zip(x, n)])
+    np.testing.assert_array_equal(loop(x, n), alone)
+    compare(key, [x, n], ulps=64)
+
+
+def test_the_inverse_error_function_near_zero_and_near_its_poles():
+    near, far = np.linspace(-0.99, 0.99, 500).astype(np.float32), np.nextafter(np.float32(1), np.float32(0))
+    loop, _ = rule_of("erfinv.default")
+    compare("erfinv.default", [near])
+    compare("erfinv.default", [np.append(near, [far, -far, 1, -1, 2, np.nan]).astype(np.float32)])
+    np.testing.assert_array_equal(loop(near), loop(np.append(near, np.repeat(far, 64)))[:500])
+
+
 def test_sinc_rounds_its_angle_as_the_rule_does():
     x = np.random.default_rng(0).uniform(-50, 50, 500).astype(np.float32)
     loop, rule = rule_of("sinc.default")

@@ -88,14 +88,6 @@ INLINE f32 f_log2(f32 v) {
     y = v < 0.f ? NAN : y;
     return v != v ? v : y;
 }
-INLINE f32 f_exp2(f32 x) {
-    f32 c = x > 129.f ? 129.f : x; c = c < -151.f ? 0.f : c;
-    f32 n = __builtin_rintf(c), r = (c - n) * 0.6931471806f;
-    f32 q = 1.381314337e-03f; q = q * r + 8.369419079e-03f; q = q * r + 4.166845682e-02f; q = q * r + 1.666651479e-01f; q = q * r + 4.999999305e-01f;
-    f32 y = f_scale(1.f + (r + r * r * q), (i32)n);
-    y = x < -151.f ? 0.f : y;
-    return x != x ? x : y;
-}
 INLINE f32 f_sinh(f32 x) {
     f32 a = __builtin_fabsf(x), e = f_expm1(a > 88.f ? 88.f : a), h = f_exp(0.5f * a);
     f32 y = 0.5f * (e + e / (e + 1.f));
@@ -165,6 +157,14 @@ FUSED = r"""
 #define FUSE(a, b, c) ((a) * (b) + (c))
 #define FUSED FUSE
 #endif
+INLINE f32 f_exp2(f32 x) {
+    f32 c = x > 129.f ? 129.f : x; c = c < -151.f ? 0.f : c;
+    f32 n = __builtin_rintf(c), r = (c - n) * 0.6931471806f;
+    f32 q = FUSE(1.381314337e-03f, r, 8.369419079e-03f);
+    q = FUSE(q, r, 4.166845682e-02f); q = FUSE(q, r, 1.666651479e-01f); q = FUSE(q, r, 4.999999305e-01f);
+    f32 y = f_scale(1.f + FUSE(r * r, q, r), (i32)n); /* NaN stays NaN */
+    return x < -151.f ? 0.f : y;
+}
 INLINE f32 f_erf(f32 x) {
     f32 a = __builtin_fabsf(x), z = x * x, c = a > 4.f ? 4.f : a;
     f32 p = FUSE(8.345224444e-05f, z, -8.137437448e-04f);

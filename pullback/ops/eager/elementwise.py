@@ -522,13 +522,16 @@ def _inplace_kernel_lines(call: Call, checks: list[str]) -> list[str]:
 def overload_lines(call: Call) -> list[str]:
     """Another overload takes the call where an argument is a Python number; plain calls go to its own function."""
     names = {a.name: v for v, a in call.arguments}
+    absent = {v: f" or {v} is None" for v, a in call.arguments if a.optional}
     overloads = call.op.declared.overloads
     lines = []
     for name in overloads:
         v = names[name]
         numbers = set(map(names.get, overloads))  # these may be numbers as well
         others = [
-            f"({o}.__class__ in PLAIN or {o}.__class__ in NUMBERS)" if o in numbers else f"{o}.__class__ in PLAIN"
+            f"({o}.__class__ in PLAIN or {o}.__class__ in NUMBERS{absent.get(o, '')})"
+            if o in numbers
+            else f"{o}.__class__ in PLAIN"
             for o in call.tensors
             if o != v
         ]

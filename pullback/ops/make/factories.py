@@ -10,6 +10,7 @@ import numpy as np
 from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
+from ...core.elements import fill
 from ...core.geometry import channels_last_strides, contiguous_strides, is_dense, strides_for_order
 from ...core.layers import above
 from ...core.modes import ambient
@@ -66,13 +67,13 @@ ones_op = factory(
     f"ones(SymInt[] size, {_OPTIONS}) -> Tensor",
     lower=filled_with(1),
     shape=_sized,
-    kernel=lambda xp, spec, *_: xp.ones(spec.shape, spec.dtype.numpy),
+    kernel=lambda xp, spec, *_: filled(xp, spec, 1),
 )
 full_op = factory(
     f"full(SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
     lower=filled_with_argument(1),
     shape=_full_spec,
-    kernel=lambda xp, spec, size, value, *_: xp.full(spec.shape, _as_number(value, spec.dtype), spec.dtype.numpy),
+    kernel=lambda xp, spec, size, value, *_: filled(xp, spec, _as_number(value, spec.dtype)),
 )
 empty_strided_op = factory(
     f"empty_strided(SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
@@ -89,6 +90,13 @@ scalar_tensor_op = factory(
 
 def _blank(xp, spec: Spec):
     return new_array(spec.shape, spec.dtype, spec.stride, xp)
+
+
+def filled(xp, spec: Spec, value):
+    """A new array with one number everywhere."""
+    array = _blank(xp, spec)
+    fill(array, value)
+    return array
 
 
 def _strided_spec(size, dtype, stride) -> Spec:

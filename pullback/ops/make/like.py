@@ -9,7 +9,6 @@ from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core.device import preserve_format
-from ...core.elements import fill
 from ...core.modes import ambient
 from ...core.storage import unset
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, SPARSE, TRANSFORMED, Tensor
@@ -30,6 +29,7 @@ from .factories import (
     empty,
     empty_op,
     empty_strided,
+    filled,
     finish,
     format_strides,
     full,
@@ -56,19 +56,8 @@ def like_strides(t: Tensor, memory_format) -> tuple | None:
     )
 
 
-def _filled(value):
-    def kernel(xp, spec: Spec, *_):
-        array = _blank(xp, spec)
-        fill(array, value)
-        return array
-
-    return kernel
-
-
 def _filled_with(xp, spec: Spec, self, value, *_):
-    array = _blank(xp, spec)
-    fill(array, _as_number(value, spec.dtype))
-    return array
+    return filled(xp, spec, _as_number(value, spec.dtype))
 
 
 empty_like_op = factory(
@@ -78,10 +67,16 @@ empty_like_op = factory(
     reads_shape_only=True,
 )
 zeros_like_op = factory(
-    f"zeros_like(Tensor self, {_LIKE}) -> Tensor", lower=filled_with(0), shape=_like_spec, kernel=_filled(0)
+    f"zeros_like(Tensor self, {_LIKE}) -> Tensor",
+    lower=filled_with(0),
+    shape=_like_spec,
+    kernel=lambda xp, spec, *_: filled(xp, spec, 0),
 )
 ones_like_op = factory(
-    f"ones_like(Tensor self, {_LIKE}) -> Tensor", lower=filled_with(1), shape=_like_spec, kernel=_filled(1)
+    f"ones_like(Tensor self, {_LIKE}) -> Tensor",
+    lower=filled_with(1),
+    shape=_like_spec,
+    kernel=lambda xp, spec, *_: filled(xp, spec, 1),
 )
 full_like_op = factory(
     f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor",
@@ -105,19 +100,19 @@ new_zeros_op = factory(
     f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",
     lower=filled_with(0),
     shape=_new_spec,
-    kernel=_filled(0),
+    kernel=lambda xp, spec, *_: filled(xp, spec, 0),
 )
 new_ones_op = factory(
     f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",
     lower=filled_with(1),
     shape=_new_spec,
-    kernel=_filled(1),
+    kernel=lambda xp, spec, *_: filled(xp, spec, 1),
 )
 new_full_op = factory(
     f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
     lower=filled_with_argument(2),
     shape=lambda self, size, fill_value, *rest: _new_spec(self, size, *rest),
-    kernel=lambda xp, spec, self, size, value, *_: xp.full(spec.shape, _as_number(value, spec.dtype), spec.dtype.numpy),
+    kernel=lambda xp, spec, self, size, value, *_: filled(xp, spec, _as_number(value, spec.dtype)),
 )
 
 

@@ -87,6 +87,16 @@ ERRORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int16", "complex128"])
+@pytest.mark.parametrize("factor", [2, 3, 4])
+def test_pixel_shuffle_is_the_rule_in_every_dtype(factor, dtype):
+    for shape in ((factor**2, 1, 9), (2, 3 * factor**2, 5, 7), (2, 2, 2 * factor**2, 17, 33)):
+        x = (torch.randn(shape) * 9).to(getattr(torch, dtype))
+        np.testing.assert_array_equal(
+            F["pixel_shuffle"](x, factor).numpy(), shuffle.pixel_shuffle(np, x.numpy(), factor)
+        )
+
+
 @pytest.mark.parametrize(("call", "kind", "words"), ERRORS)
 def test_words(call, kind, words):
     with pytest.raises(kind) as caught:
