@@ -24,9 +24,9 @@ from .schedule import Nest
 
 ALIGNMENT = 64
 LEAST, WORTH, SHARE, MOST_CUTS = (
-    1 << 19,
+    1 << 18,
     16 << 20,
-    48,
+    96,
     4,
 )  # bytes for which one more arena is made: a share of all, within limits; how many
 MOST_CANDIDATES = 64  # steps that are looked at

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..ops.lowering.loops import Buffer
+from ..ops.lowering.loops import Buffer, Product
 from .landing import written_over
 from .memory import Order, bytes_of, in_use, least_worth, lifetimes
 from .schedule import Nest
+
+NEAR = 8  # steps for which a buffer may lie where a value was that could have gone
 
 
 @dataclass
@@ -39,16 +41,34 @@ class Owners:
         return b in self.own or self.is_ours(b)
 
 
+def products_swapped(items: list, flow: Order, lasting: set[Buffer]) -> list[int]:
+    """Where two products that do not need each other are better swapped: the one after which more memory is free comes first. `lasting` is
+    what is there before or after a run: nothing is freed of it, and of what the products have in common."""
+    spans, found = lifetimes(flow), []
+    for n in range(len(items) - 1):
+        if not isinstance(items[n], Product) or not isinstance(items[n + 1], Product) or n - 1 in found:
+            continue
+        if (flow[n][0] & (flow[n + 1][0] | flow[n + 1][1])) or flow[n + 1][0] & flow[n][1]:
+            continue
+        gains = []
+        for k in (n, n + 1):
+            ending = {b for b in flow[k][1] if spans[b][1] <= n + 1} - lasting - (flow[n][1] & flow[n + 1][1])
+            gains.append(sum(map(bytes_of, ending)) - sum(map(bytes_of, flow[k][0] - lasting)))
+        if gains[1] > gains[0]:
+            found.append(n)
+    return found
+
+
 def sharings(flow: Order, nests: dict[int, Nest], owners: Owners) -> list[dict[Buffer, Buffer]]:
     """Ways to share: of each, {buffer: the one in whose memory it lies}, for all that lie in another's. Where values that came in may be
-    written over, they may also be let go of as soon as they have been read: one way has guests in their memory, one has none."""
+    written over, they may also be let go of as soon as they have been read: some ways have guests in their memory, for longer or not so long."""
     memory = _in_place(flow, nests, owners)
     flow = renamed(flow, memory)
-    guests = _guests(flow, owners)
-    settled = guests and {b: guests.get(host, host) for b, host in memory.items()} | guests
-    if not owners.parted:
-        return [settled or memory]
-    return [memory, settled] if guests else [memory]
+    reaches = (0, NEAR, len(flow)) if owners.parted else (len(flow),)
+    found = []
+    for guests in (_guests(flow, owners, reach) for reach in reaches):
+        found.append({b: guests.get(host, host) for b, host in memory.items()} | guests)
+    return found
 
 
 def renamed(flow: Order, memory: dict[Buffer, Buffer]) -> Order:
@@ -99,9 +119,9 @@ def _with_results(memory: dict[Buffer, Buffer], owners: Owners) -> dict[Buffer, 
     return {b: host for b, host in (result | names).items() if b is not host}
 
 
-def _guests(flow: Order, owners: Owners) -> dict[Buffer, Buffer]:
+def _guests(flow: Order, owners: Owners, reach: int) -> dict[Buffer, Buffer]:
     """Buffers that live before a result is written, in the memory of the result; or after a value that came in, in its memory, where it has
-    just their size."""
+    just their size, and they are gone so many steps after it."""
     spans = lifetimes(flow)
     results = (
         set()
@@ -112,18 +132,22 @@ def _guests(flow: Order, owners: Owners) -> dict[Buffer, Buffer]:
     ours = sorted((b for b in spans if owners.is_ours(b)), key=lambda b: (-bytes_of(b), spans[b]))
     hosts = sorted(rooms, key=lambda b: (bytes_of(b), -spans[b][1], b.name))
     found: dict[Buffer, Buffer] = {}
+
+    def has_room(host: Buffer, b: Buffer) -> bool:
+        (first, last), (begin, end) = spans[b], spans[host]
+        if host in results:
+            fits = exact_bytes(b) <= exact_bytes(host) and last < begin
+        else:
+            fits = exact_bytes(b) == exact_bytes(host) and end < first and last <= end + reach
+        return fits and all(last < begin or end < first for begin, end in rooms[host])
+
     for b in ours:
-        host = next((host for host in hosts if _has_room(b, host, host in results, spans, rooms[host])), None)
+        host = next((host for host in hosts if has_room(host, b)), None)
         if host is not None:
             rooms[host].append(spans[b])
             found[b] = host
     return found
 
 
-def _has_room(
-    b: Buffer, host: Buffer, before: bool, spans: dict[Buffer, tuple[int, int]], taken: list[tuple[int, int]]
-) -> bool:
-    """Whether a buffer fits into another one's memory, before that is written, or after it has been read."""
-    (first, last), size, room = spans[b], *(x.size * x.dtype.itemsize for x in (b, host))
-    fits = size <= room and last < spans[host][0] if before else size == room and first > spans[host][1]
-    return fits and all(last < begin or end < first for begin, end in taken)
+def exact_bytes(b: Buffer) -> int:
+    return b.size * b.dtype.itemsize

@@ -203,12 +203,17 @@ class Machine:
 
     @staticmethod
     def is_alone(tensors: list, k: int) -> bool:
-        """Whether a list of tensors alone has one of them, and its memory."""
+        """Whether a list of tensors alone has one of them, and its memory, be it as a view of an array that nobody else has."""
         array = tensors[k]._array
-        memory = array.data
+        base, memory = array.base, array.data
+        pointers = 1
         if getrefcount(tensors[k]) >= ALONE or getrefcount(array) > ALONE or getrefcount(memory) > ALONE:
             return False
-        return bool(getrefcount(memory.mem) < ALONE)
+        if base is not None:
+            pointers, whole = 2, base.data
+            if getrefcount(base) > ALONE or getrefcount(whole) > ALONE:
+                return False
+        return bool(getrefcount(memory.mem) == pointers + 1)
 
     def in_use(self):
         """A block in which this is the device in use: with one device it always is."""

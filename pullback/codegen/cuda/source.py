@@ -18,7 +18,7 @@ from ..fuse import group, inline
 from ..landing import landed, sooner
 from ..memory import in_use, placed
 from ..schedule import Nest, schedule
-from ..sharing import Owners, pointing_alike, renamed, sharings
+from ..sharing import Owners, pointing_alike, products_swapped, renamed, sharings
 from ..source import matrix_of, needed_outside, readers_of
 from .prelude import PRELUDE
 from .printer import CudaPrinter, Launch
@@ -72,6 +72,9 @@ def write(
     order = group(sooner(steps, landing), fusing, BESIDE, landing, MOST_ARGUMENTS - 1)  # and the flag
     bad = Buffer("bad", dtypes.int32, 1, "flag")
     items, flow, nests = _launches(order, kept, bad)
+    for n in products_swapped(items, flow, fed - (dropped or set()) | kept):
+        for row in (order, items, flow):
+            row[n : n + 2] = row[n + 1], row[n]
     over = landed(landing, order, flow, {n: nest for n, (nest, _) in nests.items()}, grouped=True).places
     owners = Owners(fed, own or set(), kept, over, bool(dropped))
     ways = sharings(flow, {n: nest for n, (nest, _) in nests.items()}, owners)
