@@ -41,7 +41,8 @@ TARGETS: dict[str, tuple[Callable, Callable]] = {
 def shown(value, depth: int = 4):
     """A value as something to compare."""
     if isinstance(value, torch.Tensor):
-        return ("tensor", str(value.dtype), value.requires_grad, value.is_leaf, value.detach().tolist())
+        plain = value.detach().as_subclass(torch.Tensor).tolist()
+        return (type(value).__name__, str(value.dtype), value.requires_grad, value.is_leaf, plain)
     if isinstance(value, (bool, int, float, str, type(None))):
         return value
     if isinstance(value, dict):

@@ -89,10 +89,28 @@ def _isinstance(world: Tracing, obj, kinds) -> bool:
             found = _says_instance(world, obj, kind)
             if found is None:
                 _stays_instance(world, obj, kind)
-                found = isinstance(obj, kind) or is_in_place_of(obj) and issubclass(class_of(obj), kind)
+                found = (
+                    isinstance(_marked(world, obj, kind), kind)
+                    or is_in_place_of(obj)
+                    and issubclass(class_of(obj), kind)
+                )
         if found:
             return True
     return False
+
+
+def _marked(world: Tracing, obj, kind):
+    """What a class is asked about that says itself what its instances are: of a tensor from outside the real one, which may be marked
+    as such (`_is_buffer`)."""
+    real = world.outside.real(obj) if isinstance(obj, Tensor) else obj
+    if real is obj or type(kind) is type or kind in type(obj).__mro__:
+        return obj
+    if not world.journal.touched.get(id(real)):
+        conditions, source = world.outside.conditions, world.outside.source_of(obj)
+        words = f"isinstance({source.name}, {kind.__name__}) is {isinstance(real, kind)}"
+        code = f"isinstance({conditions.variable(source)}, {conditions.constant(kind)}) is {isinstance(real, kind)}"
+        conditions.test(code, words)
+    return real
 
 
 def is_in_place_of(obj) -> bool:

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...core.events import publish, stage
-from ...core.modes import FORWARD, ambient
+from ...core.modes import ambient
 from ...core.start_up import searched_later
 from ...nn.module import Module
 from ..front.dynamic import Moving, moving_at
 from . import custom_functions
 from .binding import frame_of
 from .calls import OUTSIDE_WORLD, is_ours, module_of
-from .direct import direct
+from .direct import AS_IT_IS, direct
 from .frame import Frame
 from .hooked_later import hooks_later
 from .lookups import class_attribute
@@ -73,9 +73,9 @@ class Driver:
             run_whole = None
 
     def _run_segment(self, frames: list[Frame], run_whole: Callable | None, hooked: bool):
-        """Run the graph that fits; make one where none does. With a level of forward mode open, instructions run as they are: a
-        graph's tensors have no tangents."""
-        if ambient.mode & FORWARD:
+        """Run the graph that fits; make one where none does. Where a block that is open looks at all calls (a level of forward mode,
+        a function or dispatch mode), instructions run as they are."""
+        if ambient.mode & AS_IT_IS:
             return STOP
         key = (hooked, *[(f.code, f.index, len(f.stack)) for f in frames])
         segment = self.segments.get(key)

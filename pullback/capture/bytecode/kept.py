@@ -94,6 +94,8 @@ def check_custom_function(world: Tracing, cls: type[Function], args: tuple, kwar
         known = isinstance(value, (*CONSTANTS, Tensor, dtype, enum.Enum, types.FunctionType))
         if not known and not is_pictured(value) and not is_nest(value):
             raise Break(f"it gives {cls.__name__}.apply a {type(value).__name__}, which may be changed there")
+    for t in filter(overrides_calls, values):
+        raise Break(f"it gives {cls.__name__}.apply a {type(t).__name__}, whose __torch_function__ sees what it does")
     _check_methods(world, cls, objects)
     for name in ("forward", "setup_context", "backward", "vjp", "jvp"):
         class_attribute(cls, name)  # noted: another may be put there
@@ -115,6 +117,12 @@ def _check_methods(world: Tracing, cls: type[Function], objects: list) -> None:
             for found in effects(method):
                 raise Break(f"it gives {cls.__name__}.apply a {kind.__name__}, whose {method.__name__} {found}")
             Reads(world, f"{kind.__name__}.{method.__name__}").of(method)
+
+
+def overrides_calls(value) -> bool:
+    """Whether a value is a tensor of a class with a `__torch_function__` of the program's own."""
+    own = class_attribute(type(value), "__torch_function__") if isinstance(value, Tensor) else None
+    return isinstance(own, classmethod) and not is_ours(module_of(own.__func__))
 
 
 def is_nest(value) -> bool:

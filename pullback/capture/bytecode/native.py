@@ -134,6 +134,16 @@ def open_devices() -> tuple:
     return (ambient.default_device, *ambient.devices_before)
 
 
+def open_modes() -> tuple[int, int]:
+    """How many function and dispatch modes are open."""
+    return len(ambient.function_modes), len(ambient.dispatch_modes)
+
+
+def leave_modes(depths: tuple[int, int]) -> None:
+    """Take back that further modes were entered, without their own code."""
+    del ambient.function_modes[depths[0] :], ambient.dispatch_modes[depths[1] :]
+
+
 def is_leaf_that_requires_grad(t: Tensor) -> bool:
     own = t._autograd
     return own is not None and own.requires_grad and own.edge is None
@@ -401,7 +411,7 @@ class Native(Attributes):
     def refusing(self, function, args: tuple, kwargs: dict, may_hook: bool = False):
         """Call; what shows that it cannot be captured ends the graph."""
         before, hooks, error, places = ambient.mode, RemovableHandle.next_id, BREAKS.error, open_devices()
-        settings = modes.settings()
+        settings, overrides, depths = modes.settings(), ambient.function_disabled, open_modes()
         try:
             out = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
@@ -412,7 +422,12 @@ class Native(Attributes):
             raise Break(str(error)) from error
         if RemovableHandle.next_id != hooks and not may_hook:
             raise Break("it adds a hook to what the graph computes")
-        if BREAKS.error is not error or open_devices() != places or modes.settings() != settings:
+        if open_modes() != depths:
+            leave_modes(depths)
+            ambient.restore(before)
+            raise Break("it enters a mode that looks at all calls")
+        is_elsewhere = BREAKS.error is not error or open_devices() != places or ambient.function_disabled != overrides
+        if is_elsewhere or modes.settings() != settings:
             self.context_changes.append(self.top.count)
         if ambient.mode != before:
             if ambient.mode & ~before & modes.SAVED_HOOKS:
@@ -424,6 +439,7 @@ class Native(Attributes):
                 ambient.restore(before)
                 raise Break("it opens a level of forward mode")
             if (ambient.mode ^ before) & ALIEN_BITS:
+                ambient.restore(before)
                 raise Break("it enters a mode that looks at all calls")
             if (ambient.mode ^ before) & CONTEXT_BITS:
                 self.context_changes.append(self.top.count)

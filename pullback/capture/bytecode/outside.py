@@ -25,6 +25,7 @@ from ...core.dtype import dtype
 from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...ops.make.construct import from_numpy
+from ...ops.system.overrides import has_override
 from ..front.dynamic import marks_fit, marks_of
 from ..front.guards import SIMPLE
 from ..front.guards import of_package as is_ours
@@ -108,6 +109,7 @@ class Outside:
         self.copies: dict[
             int, tuple
         ] = {}  # lists of classes of the user's: by the id of a copy, (copy, original, its items)
+        self.overrides = False  # whether classes of tensors take part in calls
         self.gradients: dict[int, object] = {}  # by the id of a tensor: the gradient that the program gave it
 
     def let_go(self) -> None:
@@ -294,6 +296,8 @@ class Outside:
         if context is not None:
             self.loose.add(id(source))
         self.tensors.append(t)
+        if has_override(type(t)):
+            self.test_overrides()
         return self.trace.given(t, source, context)
 
     def _number(self, value: int | float, source: Source):
@@ -315,6 +319,11 @@ class Outside:
         if may_change(cls):
             self.lookups.note(cls, cls, name, found)
         return found
+
+    def test_overrides(self) -> None:
+        """What classes of tensors make of calls (`__torch_function__`) is switched on or off as it was."""
+        self.overrides = True
+        self.conditions.overrides_test()
 
     def has_no_attribute(self, t: Tensor, name: str) -> None:
         """Nobody has put an attribute of that name on a tensor."""

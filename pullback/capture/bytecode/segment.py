@@ -20,6 +20,7 @@ from ...core.node import AccumulateGrad, requires_grad
 from ...core.tensor import Tensor, stride_of
 from ...graph import GraphModule
 from ...ops.system.operator import Operator
+from ...ops.system.overrides import disable_torch_function
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..front.boxing import boxed
 from ..front.config import config
@@ -212,6 +213,9 @@ class Capture:
         machine = world.top = TracingMachine(world, frames)
         machine.watch(frames[0], stop_at, reason)
         self.ambient_test = world.outside.conditions.ambient_test()
+        self.overrides = ambient.function_disabled
+        if self.overrides:
+            world.outside.test_overrides()
         outside, hooks, self.autocast = ambient.change(modes.SAVED_HOOKS), ambient.saved_hooks, dict(ambient.autocast)
         ambient.saved_hooks = []  # those around the call are for what the graph saves when it runs, not for fakes
         self.start, self.error, self.devices = ambient.mode, BREAKS.error, open_devices()
@@ -242,6 +246,7 @@ class Capture:
             ambient.set_autocast(self.autocast)
             modes._set_settings(world.first_settings)
             ambient.restore(self.start)
+            ambient.function_disabled = self.overrides
             return self._entry(machine, value, ended, left)
         except Break as error:  # something that the program holds cannot be made again
             raise Uncapturable(error.reason) from error
@@ -253,6 +258,7 @@ class Capture:
             ambient.set_autocast(self.autocast)
             ambient.default_device, ambient.devices_before = self.devices[0], list(self.devices[1:])
             ambient.restore(outside)
+            ambient.function_disabled = self.overrides
             world.let_generators_go()
             world.journal.take_back()
             world.let_go()
@@ -300,6 +306,7 @@ class Capture:
     def _check_context(self, world: Tracing, ended: str | None, machine: TracingMachine) -> None:
         """The program must leave the ambient state as it found it, but for recording; or else stop before it changed."""
         is_elsewhere = BREAKS.error is not self.error or open_devices() != self.devices
+        is_elsewhere |= ambient.function_disabled != self.overrides
         is_elsewhere |= ended is not None and modes.settings() != world.first_settings and bool(world.context_changes)
         if (ambient.mode ^ self.start) & CONTEXT_BITS or is_elsewhere:
             where = machine.where()
@@ -323,7 +330,7 @@ class Capture:
         records = self._records()
         graph = self._graph(rebuild)
         written = self._written()
-        with modes.masked(modes.AUTOCAST, records):  # what autocast does, the graph has
+        with modes.masked(modes.AUTOCAST, records), disable_torch_function():  # what those do, the graph has
             run = self._compile(graph) if graph is not None else None
             run = None if self.is_dead else run
         modes._set_settings(self.world.first_settings)
@@ -471,6 +478,9 @@ class Capture:
             switched = modes.GRAD | modes.AUTOCAST
             own = self.start & ~modes.AUTOCAST | records
             switches = any(n.target is modes._set_grad_enabled for n in self.trace.graph.nodes)
+            if self.world.outside.overrides:  # the graph has what they come to
+                self.world.outside.conditions.namespace["disable_torch_function"] = disable_torch_function
+                call = f"with disable_torch_function(): {call}"
             out = [*before, call]
             if switches or (own ^ self.start) & switched:
                 around, back = (

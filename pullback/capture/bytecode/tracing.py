@@ -59,6 +59,12 @@ class FrameTrace(ProgramTrace):
     }  # fmt: skip
 
     world: Tracing
+    interprets = True
+
+    def answer(self, o, call: tuple):
+        """What `o.__torch_function__(*call)` gives."""
+        self.world.outside.test_overrides()
+        return self.world.call_now(self.world.load_attribute(o, "__torch_function__"), call)
 
     def count_effects(self) -> int:
         return self.world.journal.count

@@ -186,6 +186,8 @@ def gives_back(value: Any, objects: list, depth: int = 4) -> Any:
 class ProgramTrace(GraphTrace):
     """See the module's docstring. Used as a context, inside the fake mode that it is given."""
 
+    interprets = False  # whether methods of the program's classes are interpreted, by `answer`
+
     def __init__(self, fake_mode: FakeTensorMode, stacks: bool = True, closed: bool = False):
         super().__init__(fake_mode=fake_mode, stacks=stacks)
         self.closed = closed  # whether tensors from outside are constants of the graph, not inputs

@@ -386,9 +386,11 @@ def as_subclass(self, cls) -> Tensor:
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class inherits from Tensor."
         )
-    result = subclass_of(cls, self)
-    if self.requires_grad:
-        result._autograd = dispatch(alias_op, (self,))._autograd
+    if not self.requires_grad:
+        return subclass_of(cls, self)
+    alias = dispatch(alias_op, (self,))  # traces know it as a value of its own, as its history does
+    result = subclass_of(cls, alias)
+    result._autograd = alias._autograd
     return result
 
 

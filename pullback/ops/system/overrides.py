@@ -82,7 +82,7 @@ def call_overridden(function, args: tuple, kwargs: dict):
         if result is not NotImplemented:
             return result
     for o in overridden:
-        result = o.__torch_function__(function, types, args, kwargs)  # a method of the class, or of the object
+        result = _answer(o, function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     if not overridden and not asked:
@@ -93,6 +93,14 @@ def call_overridden(function, args: tuple, kwargs: dict):
     raise NoImplementation(
         f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(t.__name__ for t in types)}]{declined}"
     )
+
+
+def _answer(o, function, types: tuple, args: tuple, kwargs: dict):
+    """What the class of an argument makes of a call; a capture interprets what is the program's own."""
+    for trace in reversed(ambient.captures) if ambient.mode & modes.CAPTURE else ():
+        if trace.interprets:
+            return trace.answer(o, (function, types, args, kwargs))
+    return o.__torch_function__(function, types, args, kwargs)  # a method of the class, or of the object
 
 
 class without_function_mode:
