@@ -11,6 +11,7 @@ import types
 
 from ...autograd.function import BackwardCFunction
 from ...autograd.methods import set_data
+from ...core import modes
 from ...core.modes import FORWARD, TRANSFORM, ambient, process
 from ...core.tensor import Tensor
 from ...nn.module import Module
@@ -394,9 +395,8 @@ class Attributes(World):
             return
         if name == "grad" or name not in dir(type(t)):
             if real is t:
-                if name == "grad":
-                    raise Break("it assigns the gradient of a tensor that it made")
-                setattr(t, name, value)
+                with modes.masked(modes.CAPTURE | modes.DISPATCH):
+                    setattr(t, name, value)
                 self.outside.marked.setdefault(id(t), (t, {}))[1][name] = value
                 return
             self.outside.write_tensor_attribute(real, name, value)

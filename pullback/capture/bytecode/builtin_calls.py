@@ -29,6 +29,7 @@ from .attributes import class_of
 from .copying import copied, deep_copied
 from .journal import Effect
 from .lookups import ABSENT, class_attribute, may_change
+from .number_calls import NUMBERS
 from .outside import CONTAINERS, is_symbol
 from .polyfills import POLYFILLS
 from .signals import Break
@@ -146,8 +147,23 @@ def _hash(world: Tracing, obj):
     if isinstance(obj, Tensor) or method is object.__hash__:
         _id(world, obj)
         return hash(world.outside.real(obj))
+    if type(obj) is types.MethodType:
+        _id(world, obj.__self__)
+        return hash(types.MethodType(obj.__func__, world.outside.real(obj.__self__)))
+    if type(obj) is tuple:
+        return hash(tuple([Hashed(_hash(world, v)) for v in world.inside(obj)]))
     world.refuse_instances((obj,))
     return world._pure(hash, (obj,), {})
+
+
+class Hashed:
+    """Stands for a value in a tuple of which the hash is asked."""
+
+    def __init__(self, value: int):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return self.value
 
 
 def _len(world: Tracing, obj) -> int:
@@ -224,6 +240,8 @@ def _print(world: Tracing, *args, **kwargs):
 
 def _id(world: Tracing, obj):
     """The identity of an object from outside, which must then be that very object; others are made anew at each run."""
+    if obj is None or obj is True or obj is False:
+        return id(obj)
     source, real = world.outside.source_of(obj), world.outside.real(obj)
     if source is None or is_symbol(obj):
         raise Break("it asks for the identity of an object")
@@ -446,5 +464,6 @@ HANDLED: dict[Any, Any] = {
     callable: _callable, os.fspath: _fspath, warnings.warn: _warn, inspect.signature: _signature, os.getcwd: _asked(os.getcwd), os.getpid: _asked(os.getpid),
 }  # fmt: skip
 HANDLED.update(_operators())
+HANDLED.update(NUMBERS)
 HANDLED.update(NUMPY)
 HANDLED.update({function: _polyfilled(python) for function, python in POLYFILLS.items()})

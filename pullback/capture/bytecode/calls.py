@@ -398,6 +398,8 @@ class Calls(Native):
             self.refuse_instances(args)
             self._refuse_iterators(args)
             return self._pure(cls, args, kwargs, 1)
+        if cls is Parameter:
+            return self.native_call(cls, args, kwargs)
         if issubclass(cls, Parameter) or issubclass(cls, GraphModule):
             raise Break(f"it makes a {cls.__name__}")
         meta = class_attribute(type(cls), "__call__")
@@ -520,11 +522,8 @@ class Calls(Native):
             return self._lookup(owner, name, args)
         if isinstance(owner, CONTAINERS):
             copy = self.outside.copy(owner)
-            return (
-                self._pure(getattr(copy, name), args, kwargs)
-                if copy is not owner
-                else self._pure(function, args, kwargs)
-            )
+            function = getattr(copy, name) if copy is not owner else function
+            return self.refusing(function, tuple(map(self.inside, args)), kwargs)  # a function among them stays itself
         return self._pure(function, args, kwargs)
 
     def _lookup(self, owner: dict, name: str, args: tuple):

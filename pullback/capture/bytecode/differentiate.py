@@ -113,8 +113,8 @@ def wanted_leaves(world: Tracing, visited: list[Node], inputs) -> list[Tensor]:
         wanted = [inputs] if isinstance(inputs, Tensor) else world.all_of(inputs)
         if not all(isinstance(t, Tensor) and any(t is leaf for leaf in leaves) for t in wanted):
             raise Break(NOT_TRACED)
-        leaves = wanted
-    if not all(id(leaf) in world.outside.reals for leaf in leaves):
+        leaves = list({id(t): t for t in wanted}.values())  # one that is given twice gets its gradient once
+    if not all(id(leaf) in world.outside.reals or id(leaf) in world.made_leaves for leaf in leaves):
         raise Break("it calls backward() on a graph that was begun elsewhere")
     order = {id(known.inside): i for i, known in enumerate(world.outside.known.values())}
     return sorted(leaves, key=lambda t: order.get(id(t), 0))
@@ -136,8 +136,11 @@ def check_listeners(world: Tracing, leaf: Tensor) -> LeafRule | None:
     """The rule of a leaf. Other hooks see gradients as they come: the engine calls them."""
     real = world.outside.real(leaf)
     found = listeners(real)
-    if found is OTHERS:
+    is_made = real is leaf
+    if found is OTHERS or is_made and found is not None:
         raise Break("it calls backward() on leaves with hooks")
+    if is_made:
+        return None
     source, conditions = world.outside.source_of(leaf), world.outside.conditions
     conditions.namespace["listeners"] = listeners
     v = conditions.variable(source)
@@ -191,4 +194,4 @@ def accumulate(world: Tracing, leaf: Tensor, g: Tensor, shared: bool) -> None:
         )
     elif shared:
         g = world.native_call(Tensor.clone, (g,), {})
-    world.outside.write_tensor_attribute(world.outside.real(leaf), "grad", g)
+    world.store_attribute(leaf, "grad", g)

@@ -18,7 +18,7 @@ from .builtin_calls import MUTATING
 from .calls import Calls
 from .journal import ALL
 from .lookups import ABSENT, class_attribute
-from .native import runs_python
+from .native import Answer, runs_python
 from .outside import CONSTANTS, CONTAINERS, SEQUENCES, is_symbol
 from .signals import Break
 from .world import BINARY, COMPARE, INPLACE, UNARY
@@ -39,6 +39,7 @@ UNARY_DUNDERS = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
 SIMPLE_SET = frozenset((int, float, bool, str, complex, bytes, type(None)))
 
 
+PLACES = (list, tuple, str, bytes, bytearray, range, collections.deque)
 KEYED = (set, frozenset, type({}.keys()))  # they know what they hold by hash
 
 
@@ -54,6 +55,7 @@ class Operations(Calls):
     def load_item(self, obj, key):
         if isinstance(obj, Tensor):
             return self.native_call(operator.getitem, (obj, as_index(key)), {})
+        key = self._as_place(obj, key)
         method = class_attribute(type(obj), "__getitem__")
         if isinstance(method, types.FunctionType) and not isinstance(obj, type):
             if self.enters(method):
@@ -66,6 +68,19 @@ class Operations(Calls):
             if not dict.__contains__(obj, key):
                 return self.missing_item(obj, key)
         return self.outside.settled(self.refusing(operator.getitem, (obj, key), {}))
+
+    def _as_place(self, obj, key):
+        """A place in a sequence of a built-in kind: what `__index__` of an object says, in a slice, too."""
+        if not isinstance(obj, PLACES) or type(key) in (int, str):
+            return key
+        if type(key) is slice:
+            parts = [self._as_place(obj, part) for part in (key.start, key.stop, key.step)]
+            same = parts[0] is key.start and parts[1] is key.stop and parts[2] is key.step
+            return key if same else slice(*parts)
+        if is_symbol(key):
+            return int(key) if isinstance(obj, list) and self.outside.is_outside(obj) else key
+        given = self._dunder(key, "__index__")
+        return key if given is NotImplemented else operator.index(Answer(key, "__index__", given))
 
     def _outside_item(self, obj, key):
         if isinstance(obj, dict):
@@ -104,8 +119,7 @@ class Operations(Calls):
             refuse_arrays(operator.setitem, (value,))
             self.native_call(operator.setitem, (obj, as_index(key), value), {})
             return
-        if isinstance(obj, list) and is_symbol(key):
-            key = int(key)
+        key = self._as_place(obj, key)
         method = class_attribute(type(obj), "__setitem__")
         if isinstance(method, types.FunctionType):
             self.call_now(method, (obj, key, value), {})
@@ -125,8 +139,7 @@ class Operations(Calls):
             raise Break(f"it assigns to an item of a {type(obj).__name__}")
 
     def delete_item(self, obj, key) -> None:
-        if isinstance(obj, list) and is_symbol(key):
-            key = int(key)
+        key = self._as_place(obj, key)
         method = class_attribute(type(obj), "__delitem__")
         if isinstance(method, types.FunctionType):
             self.call_now(method, (obj, key), {})
@@ -162,6 +175,8 @@ class Operations(Calls):
         found = self._user_binary(DUNDERS[name], a, b, inplace)
         if found is not NotImplemented:
             return found
+        if name == "*":
+            a, b = self._as_place(b, a), self._as_place(a, b)
         self.refuse_mutable(a)
         self.refuse_mutable(b)
         if name == "%" and isinstance(a, (str, bytes)):
@@ -215,10 +230,9 @@ class Operations(Calls):
         elif isinstance(container, KEYED) and self.outside.is_outside(container) and has_plain_hash(item):
             found = self.outside.has(container, self.outside.key(item))
         else:
-            if isinstance(class_attribute(type(container), "__iter__"), types.FunctionType) and not isinstance(
-                container, Tensor
-            ):
-                container = self.all_of(container)
+            if not isinstance(container, (Tensor, type)) and self._is_read_on(type(container)):
+                found = self._comes_by(container, item)
+                return not found if invert else found
             container = self.deep(container)
             if isinstance(container, (dict, set, frozenset)):
                 self.outside.key(item)
@@ -226,6 +240,18 @@ class Operations(Calls):
                 self.refuse_instances((container, item))
             found = self.truth(self.refusing(operator.contains, (container, item), {}))
         return not found if invert else found
+
+    def _is_read_on(self, cls: type) -> bool:
+        """Whether Python looks for a value in objects of a class by iterating, which runs Python code of the class."""
+        methods = [class_attribute(cls, name) for name in ("__iter__", "__next__", "__getitem__")]
+        return methods[1] is not ABSENT or any(isinstance(m, types.FunctionType) for m in (methods[0], methods[2]))
+
+    def _comes_by(self, values, item) -> bool:
+        """`item in values`, of what iterating gives: values after the first that is equal are not asked for."""
+        for value in self.as_iterator(values):
+            if self.is_same(value, item, False) or self.truth(self.compare("==", value, item)):
+                return True
+        return False
 
     def is_same(self, a, b, invert: bool) -> bool:
         a, b, places = (

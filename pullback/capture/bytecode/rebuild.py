@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from ...autograd.methods import RemovableHandle
 from ...core.tensor import Tensor
+from ...nn.parameter import Parameter
 from ...ops.system.operator import find as find_operator
 from ..front.fakes import as_given, holds_fakes
 from .arrays.traced import TracedArray
@@ -101,7 +102,9 @@ class Rebuild:
             kind = spent_class(value._autograd.edge[0].name())
             self.conditions.namespace["spent"] = spent
             self.lines.append(f"{variable} = spent({variable}, {self.name(kind)})")
-        if isinstance(value, Tensor) and cls is not Tensor:
+        if cls is Parameter:  # one that requires grad is made between graphs
+            self.lines.append(f"{variable} = {self.name(Parameter)}({variable}, requires_grad=False)")
+        elif isinstance(value, Tensor) and cls is not Tensor:
             self.lines.append(f"{variable} = as_given({variable}, {self.name(cls)})")
         for key, state in self.outside.marked.get(id(value), (None, {}))[1].items():
             self.lines.append(f"{variable}.{key} = {self.expression(state)}")

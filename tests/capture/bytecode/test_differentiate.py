@@ -209,3 +209,44 @@ def test_gradients_that_are_added_to_stay():
     for _ in range(3):
         run()
     assert w.grad.tolist() == [6.0] * 3
+
+
+def test_inputs_that_are_given_twice_get_their_gradients_once():
+    def step(w, x):
+        (w * x).sum().backward(inputs=[w, w])
+        return w.grad
+
+    w, x = torch.ones(2, requires_grad=True), torch.tensor([2.0, 3.0])
+    assert torch.compile(step, backend="eager", fullgraph=True)(w, x).tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_leaves_that_a_program_makes_get_gradients(backend):
+    def step(x):
+        y, p = (x * 2).requires_grad_(), torch.nn.Parameter(x + 1)
+        (y * 3 + p * p).sum().backward()
+        (y * y).sum().backward()
+        return y.grad, p.grad, y.is_leaf
+
+    y, p, is_leaf = torch.compile(step, backend=backend, fullgraph=True)(torch.ones(2))
+    assert (y.tolist(), p.tolist(), is_leaf) == ([7.0, 7.0], [4.0, 4.0], True)
+
+
+def test_a_program_gives_a_tensor_that_it_made_a_gradient():
+    def f(x):
+        y = x + 1
+        y.grad = x
+        return y, y.grad is x
+
+    x = torch.ones(2)
+    y, same = torch.compile(f, backend="eager", fullgraph=True)(x)
+    assert same and y.grad is x
+
+
+def test_a_parameter_is_made():
+    def f(x):
+        p = torch.nn.Parameter(x * 2, requires_grad=False)
+        return p, isinstance(p, torch.nn.Parameter), torch.nn.Linear(2, 1)(x).detach().shape
+
+    p, known, shape = torch.compile(f, backend="aot_eager", fullgraph=True)(torch.ones(2))
+    assert type(p) is torch.nn.Parameter and p.tolist() == [2.0, 2.0] and known and shape == (1,)
