@@ -256,7 +256,8 @@ class Pointwise(Family):
         try:
             found = self._by_half_loop(op, args, result) if half_loop_of(op) is not None else None
             if found is None and all_given and result is compute and (kernel := half_kernel_of(op)) is not None:
-                found = np.asarray(kernel(np, *[array_of(a) for a in self._rounded(op, args, compute)]))  # not a scalar
+                found = kernel(np, *[array_of(a) for a in self._rounded(op, args, compute)])
+                found = None if found is None else np.asarray(found)  # not a scalar
         except ValueError:  # shapes that do not meet: the rules say which
             return None
         if found is None:
