@@ -126,6 +126,17 @@ MORE = {  # samples of which are all of another kind
             ("random", "to", DTYPES, [(2,), (1 << 24,), (0,)]),
         )
     },
+    **{
+        f"{name}.default": [
+            (*[torch.tensor(p, dtype=dtype) for p in parameters], None) for dtype in (torch.float32, torch.float64)
+        ]
+        for name, parameters in (
+            ("poisson", ([[0.0, 0.5, 3.0], [12.0, 400.0, 1e6]],)),
+            ("binomial", ([0.0, 3.0, 40.0, 1e6], [0.2, 0.5, 0.9, 0.3])),
+            ("_standard_gamma", ([0.1, 0.9, 1.0, 30.0],)),
+            ("_sample_dirichlet", ([[0.1, 0.9, 3.0], [1.0, 1.0, 1.0]],)),
+        )
+    },
     "histogram.bin_ct": [(torch.tensor([0.5, 2.0, 1.0, 1.0]), 3, None, None, False)],
     "as_strided_scatter.default": [
         (
