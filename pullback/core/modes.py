@@ -76,7 +76,6 @@ class Ambient(threading.local):
         self.captures: list = []
         self.dispatch_disabled = False  # whether dispatch modes and dispatching subclasses are passed by
         self.function_disabled = 0  # 1: subclasses' overrides are off, 2: modes' too
-        self.redispatching = 0  # how many blocks are open that make a call past its overrides
         self.forward_levels: tuple = ()
         self.forward_off = False  # whether forward mode was switched off, whatever levels of it are open
         self.reverse_levels: tuple = ()  # open reverse-mode transforms, innermost last

@@ -15,6 +15,7 @@ from ..core.threads import set_thread_count, tell_blas, thread_count
 from ..ops.layout.nested.layouts import is_jagged
 from ..ops.make.construct import TYPED
 from ..ops.make.storages import TypedStorage
+from ..ops.system.offers import for_programs
 
 public: dict[str, object] = {}
 
@@ -308,6 +309,7 @@ def _question(name: str, says: str, answer: object):
 
     ask.__name__ = name
     ask.__doc__ = f"{says}\n\n>>> torch.{name}(torch.ones(2, 3))\n{answer}"
+    for_programs.add(ask.__code__)
     return _public(ask)
 
 

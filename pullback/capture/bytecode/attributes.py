@@ -15,6 +15,7 @@ from ...core import modes
 from ...core.modes import FORWARD, TRANSFORM, ambient, process
 from ...core.tensor import Tensor
 from ...nn.module import Module
+from ...ops.system.offers import is_offered
 from ..trace.subclasses import is_wrapper
 from . import custom_functions, modules
 from .arrays import world as arrays
@@ -274,6 +275,8 @@ class Attributes(World):
     def tensor_attribute(self, t: Tensor, name: str):
         """An attribute of a tensor: of the real one where Python code has put it there."""
         real = self.outside.real(t)
+        if name in ("grad", "_grad", "grad_fn", "output_nr") and is_offered(type(t), name):
+            raise Break(f"it reads {name!r} of a {type(t).__name__}, whose __torch_function__ hears of it")
         if name == "grad" or name == "_grad":
             return self._gradient(t, real)
         if name == "grad_fn" and t.grad_fn is not None and not self._is_tested_for_none():
@@ -384,6 +387,8 @@ class Attributes(World):
         self.journal.set_attribute(obj, name, value, lambda: None)
 
     def _store_on_tensor(self, t: Tensor, name: str, value) -> None:
+        if is_offered(type(t), name):
+            raise Break(f"it assigns to {name!r} of a {type(t).__name__}, whose __torch_function__ hears of it")
         real, name = self.outside.real(t), "grad" if name == "_grad" else name
         if real is not t and is_wrapper(t):
             raise Break(f"it assigns to the attribute {name!r} of a {type(t).__name__}")

@@ -25,6 +25,7 @@ from ...core.random import Generator as RandomGenerator
 from ...core.tensor import FAKE, NoData, Tensor
 from ...graph import map_arg
 from ...nn.module import Module
+from ...ops.system import offers
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..front.fakes import NO_FAKES, holds_fakes
 from ..shapes.errors import GuardOnDataDependentSymNode
@@ -473,3 +474,6 @@ class Native(Attributes):
         elif isinstance(value, types.FunctionType) and value.__closure__ and id(value) not in self.made_functions:
             if not self.outside.is_outside(value) and holds_fakes([contents(cell) for cell in value.__closure__], 4):
                 raise Break(f"it makes a function ({value.__qualname__}) around tensors of the graph")
+
+
+offers.for_programs.add(Native.refusing.__code__)

@@ -9,6 +9,7 @@ in its order, has of its own stays.
 from __future__ import annotations
 
 import functools
+import sys
 from inspect import getattr_static
 
 from ...core.layers import above
@@ -48,9 +49,21 @@ class OfferedAttribute(property):
         super().__init__(get, put, delete, own.__doc__)
 
 
+OWN = __package__.partition(".")[0]
+for_programs: set = set()  # code of functions of ours that ask in the place of a program
+
+
 def _listens() -> bool:
-    """Whether overrides are on: not where one handles a call, nor inside the call that it makes again, which asks for sizes on its own."""
-    return not ambient.function_disabled and not ambient.redispatching
+    """Whether overrides are on, and it is a program that asks: what we look up on our own is nothing to override."""
+    if ambient.function_disabled:
+        return False
+    asking = sys._getframe(2)
+    return asking.f_globals.get("__name__", OWN).partition(".")[0] != OWN or asking.f_code in for_programs
+
+
+def is_offered(cls: type, name: str) -> bool:
+    """Whether a class hears of this attribute."""
+    return isinstance(getattr_static(cls, name, None), OfferedAttribute) and not ambient.function_disabled
 
 
 def _offered(function, *args):

@@ -162,10 +162,8 @@ class redispatch:
         if not self.before[0]:
             ambient.function_disabled = ONE_HOP
             ambient.switch(modes.FUNCTION, False)
-        ambient.redispatching += 1
 
     def __exit__(self, *exc) -> None:
-        ambient.redispatching -= 1
         ambient.function_disabled = self.before[0]
         ambient.switch(modes.FUNCTION, self.before[1])
 

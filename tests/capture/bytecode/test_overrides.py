@@ -147,3 +147,26 @@ def test_a_buffer_is_known_by_its_mark():
     assert f(torch.ones(1)).tolist() == [3.0]
     assert f(torch.nn.Buffer(torch.ones(1))).tolist() == [2.0]
     assert f(torch.ones(1)).tolist() == [3.0]
+
+
+class Asked(torch.Tensor):
+    heard: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.heard.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+@pytest.mark.parametrize("backend", [None, "eager", "inductor"])
+def test_a_class_hears_of_what_the_program_asks_and_of_nothing_that_the_compiler_does(backend):
+    def program(x):
+        n = x.size(0) + len(x.shape) + torch.numel(x)
+        return (x * n).sum(), x.requires_grad, x.dim()
+
+    run = program if backend is None else torch.compile(program, backend=backend)
+    for _ in range(3):
+        Asked.heard.clear()
+        result = run(torch.ones(3).as_subclass(Asked))
+        assert Asked.heard == ["size", "__get__", "numel", "mul", "sum", "__get__", "dim"]
+        assert result[0].as_subclass(torch.Tensor).item() == 21 and result[1:] == (False, 1)
