@@ -21,6 +21,8 @@ enum { MOST_SORTED = 256, MOST_FEW = 16, MEDIAN = -1, NAN_MEDIAN = -2, MODE = -3
 #define WIDE float
 #define FLOATING
 #define EXP f_exp
+#define LIBM(name) name##f
+#define LN2 0.693147180559945309f
 #include "native_along.h"
 #define T double
 #define NAME(f) f##_f64
@@ -28,6 +30,8 @@ enum { MOST_SORTED = 256, MOST_FEW = 16, MEDIAN = -1, NAN_MEDIAN = -2, MODE = -3
 #define WIDE double
 #define FLOATING
 #define EXP exp
+#define LIBM(name) name
+#define LN2 0.693147180559945309
 #include "native_along.h"
 #define T i64
 #define NAME(f) f##_i64
@@ -458,6 +462,31 @@ static PyObject *py_logsumexp(PyObject *self, PyObject *args) {
     return tensor_of(r);
 }
 
+static PyObject *py_logcumsumexp(PyObject *self, PyObject *args) { /* self, dim */
+    Array *a = array_of(argument(args, 0));
+    int d = a ? dim_of(argument(args, 1), a) : -1;
+    NONE_UNLESS(a && d >= 0 && is_small(a) && kind(a) <= F64);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+#define CALL(type, suffix) running_log_sum_##suffix((const type *)a->data, shape_of(a, d, d), (type *)r->data)
+    BY_FLOAT(kind(a), CALL)
+#undef CALL
+    return tensor_of(r);
+}
+
+/* self, dim: of rows whose elements lie side by side */
+static PyObject *py_products_of_others(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    int d = a && a->nd ? dim_of(argument(args, 1), a) : -1;
+    NONE_UNLESS(d >= 0 && has_elements(a) && kind(a) <= F64 && shape_of(a, d, d).inner == 1);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+#define CALL(type, suffix) products_of_others_##suffix((const type *)a->data, shape_of(a, d, d), (type *)r->data)
+    BY_FLOAT(kind(a), CALL)
+#undef CALL
+    return tensor_of(r);
+}
+
 static void power_sum_rows(long first, long last, void *const *arguments) {
     const Job *j = arguments[0];
 #define CALL(type, suffix) power_sums_##suffix(from_row(j, first), rows_of(j, first, last), j->how, (double *)j->y + first * j->s.inner)
@@ -595,6 +624,8 @@ static PyMethodDef methods[] = {
     {"prod.dim_int", py_prod_dim, METH_O, NULL},
     {"prod.default", py_prod_all, METH_O, NULL},
     {"cumprod.default", py_cumprod, METH_O, NULL},
+    {"logcumsumexp.default", py_logcumsumexp, METH_O, NULL},
+    {"prod.others", py_products_of_others, METH_O, NULL},
     {"cummax.default", py_cummax, METH_O, NULL},
     {"cummin.default", py_cummin, METH_O, NULL},
     {"sort.default", py_sort, METH_O, NULL},

@@ -539,6 +539,30 @@ CLONED_WIDE static void NAME(power_sums)(const T *x, Shape s, int order, double 
 }
 #undef SQUARE
 #undef NOT_ZERO
+
+/* log(sum(exp)) of all prefixes, each from the one before as the array library adds logarithms. */
+static void NAME(running_log_sum)(const T *x, Shape s, T *y) {
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, y += s.n * s.inner) {
+        memcpy(y, x, (size_t)s.inner * sizeof(T));
+        for (i64 k = s.inner; k < s.n * s.inner; k++) {
+            const T a = y[k - s.inner], b = x[k], d = a - b;
+            y[k] = a == b ? a + LN2 : d > 0 ? a + LIBM(log1p)(LIBM(exp)(-d)) : d <= 0 ? b + LIBM(log1p)(LIBM(exp)(d)) : d;
+        }
+    }
+}
+
+/* For each element of a row the product of those before it times the product of those behind it. */
+static void NAME(products_of_others)(const T *x, Shape s, T *y) {
+    for (i64 o = 0; o < s.outer; o++, x += s.n, y += s.n) {
+        T before = 1, behind = 1;
+        i64 k = 0, last = s.n - 1;
+        for (; k < last; before *= x[k++], behind *= x[last--]) y[k] = before, y[last] = behind; /* from both ends: neither waits for the other */
+        if (k == last) y[k] = before * behind, before *= x[k++], behind *= x[last--];
+        for (; k < s.n; before *= x[k++], behind *= x[last--]) y[k] *= before, y[last] *= behind;
+    }
+}
+#undef LIBM
+#undef LN2
 #undef FLOATING
 #undef EXP
 #endif

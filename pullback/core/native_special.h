@@ -74,6 +74,22 @@ INLINE f64 s_erfc(f64 x) {
     near = x < 0. ? 2. - near : near;
     return x != x ? x : near;
 }
+INLINE f64 s_erfcx(f64 x) {
+    f64 z = __builtin_fabs(x), near = p_erfcx((z - 3.) / (z + 3.)) / (1. + z);
+    near = z == (f64)INF ? 0. : near;
+    near = x < 0. ? 2. * s_exp(x * x) - near : near;
+    return x != x ? x : near;
+}
+/* On the left by the scaled function, whose logarithm is large; on the right of one less what is missing to it. */
+INLINE f64 s_log_ndtr(f64 x) {
+    f64 v = x * 0.70710678118654752, z = __builtin_fabs(v), scaled = 0.5 * p_erfcx((z - 3.) / (z + 3.)) / (1. + z), square = v * v;
+    f64 missing = scaled * s_exp(-square), u = 1. - missing, lost = 1. - u;
+    f64 right = lost == 0. ? -missing : s_log(u) * (missing / lost), left = s_log(scaled) - square;
+    f64 y = x < 0. ? left : right;
+    y = x == -(f64)INF ? x : y;
+    y = x == (f64)INF ? -0. : y;
+    return x != x ? x : y;
+}
 INLINE f64 s_asin(f64 x) {
     f64 a = __builtin_fabs(x), z = a > 0.5 ? (1. - a) * 0.5 : x * x, s = a > 0.5 ? __builtin_sqrt(z) : a;
     f64 y = s * p_asin(z * 8. - 1.);
@@ -227,6 +243,8 @@ ONE(h_ceil, "rows:ceil")
 ONE(h_erfc, "erfc.default")
 ONE(h_ndtr, "special_ndtr.default")
 ONE(h_erfinv, "erfinv.default")
+ONE(h_erfcx, "special_erfcx.default")
+ONE(h_log_ndtr, "special_log_ndtr.default")
 ONE(h_asin, "asin.default")
 ONE(h_acos, "acos.default")
 ONE(h_log10, "log10.default")
@@ -356,6 +374,8 @@ static void V(h_exp_f)(i64 n, char *const *a) {
 ONE(h_trigamma, s_trigamma(v))
 ONE(h_erfc, s_erfc(v))
 ONE(h_ndtr, 0.5 * s_erfc(v * -0.70710678118654752))
+ONE(h_erfcx, s_erfcx(v))
+ONE(h_log_ndtr, s_log_ndtr(v))
 ONE(h_asin, s_asin(v))
 ONE(h_acos, 1.5707963267948966 - s_asin(v))
 ONE(h_log10, s_log(v) * 0.43429448190325182)

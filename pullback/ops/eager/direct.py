@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..system.operator import Operator
     from ..system.schema import Argument
 
-__all__ = ["lines_of", "names_of"]
+__all__ = ["is_written", "lines_of", "names_of"]
 
 NUMBERS = frozenset((int, float, bool, complex))
 MARK = "# past the dispatcher"  # the first line of the case
@@ -129,17 +129,17 @@ def _native_body_lines(op: Operator, history: str, values: str) -> list[str]:
 def _inplace_lines(call: Call) -> list[str]:
     """A function in C, or the family, writes plain tensors without history, where there is one that takes the call."""
     form, conditions = call.op.inplace, _conditions(call)
-    if form is None or conditions is None or form.native is None and not _is_written(call.op):
+    if form is None or conditions is None or form.native is None and not is_written(call.op):
         return []
     recorded = f"ambient.mode == 0 or ambient.mode == 1 and not ({_history(call, views_apart=True, written=1)})"
     values = ", ".join([f"c_{v}" if a.is_list and a.base in _LISTS else v for v, a in call.arguments])
     native = [f"out_ = native(({values},))", *block("if out_ is not None:", "return out_")]
     own = block(f"if write_plain(record, ({values},)):", f"return {call.arguments[0][0]}")
-    run = [*(native if form.native is not None else []), *(own if _is_written(call.op) else [])]
+    run = [*(native if form.native is not None else []), *(own if is_written(call.op) else [])]
     return [MARK, *block(f"if {all_of(*conditions, f'({recorded})')}:", *run)]
 
 
-def _is_written(op: Operator) -> bool:
+def is_written(op: Operator) -> bool:
     """Whether the family itself puts results of plain calls into their first argument."""
     declared = op.declared
     return op.family.write_plain is not None and op.body is None and declared.expanded is None and not declared.scatters

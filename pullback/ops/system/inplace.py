@@ -42,6 +42,7 @@ from ...core.tensor import (
     Tensor,
     stride_of,
 )
+from ..eager.direct import is_written
 from . import overrides
 from .execute import execute
 from .operator import NONDIFFERENTIABLE, Operator, find
@@ -82,7 +83,8 @@ def run_inplace(op: Operator, args: tuple, written=None):
         before = (before_write(recorded, target),)
     version = target._counter[0]
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
-        compute_into(op, target, args, keys)
+        if keys or not is_written(functional) or not functional.family.write_plain(functional, args):
+            compute_into(op, target, args, keys)
     if keys & NAMED and not mode & modes.UNNAMED:
         above.named_write(op, target, args)
     if written is not None:
