@@ -126,12 +126,20 @@ def _each(x, axes: tuple, *values):
     return result if all(m is None or m.size == n for m in result) else None
 
 
+def _pixels_of_channels(x, axes: tuple):
+    """(N, spatial..., C) of images that lie channels-last, where all but the channels is summed up; else None."""
+    pixels = as_pixels(x)
+    return pixels if pixels is not None and axes == (0, *range(2, x.ndim)) and applies(pixels) else None
+
+
 def moments(x, axes: tuple):
     """Mean and biased variance over some axes, which are kept."""
-    layout = _channels(x, axes)
-    if layout is None:
+    kept = [1 if d in axes else s for d, s in enumerate(x.shape)]
+    if (pixels := _pixels_of_channels(x, axes)) is not None:
+        layout, x = (x.size // x.shape[1], x.shape[1], 1), pixels
+    elif (layout := _channels(x, axes)) is None:
         return None
-    mean, variance = (np.empty([1 if d in axes else s for d, s in enumerate(x.shape)], x.dtype) for _ in range(2))
+    mean, variance = (np.empty(kept, x.dtype) for _ in range(2))
     _native.channels("moments", x, mean, variance, *layout, _threads(x))
     return mean, variance
 
@@ -179,15 +187,20 @@ def _scale_pixels(x, pixels, axes: tuple, *values):
 
 def standardize_backward(g, x, axes: tuple, mean, rstd, weight, want_x: bool = True):
     """(gradient of x or None, sum of g * standardized x, sum of g), where x was standardized over some axes and scaled."""
-    layout = _channels(x, axes)
-    if layout is None or not applies(g) or g.dtype != x.dtype:
+    pixels = _pixels_of_channels(x, axes)
+    layout = _channels(x, axes) if pixels is None else (x.size // x.shape[1], x.shape[1], 1)
+    if layout is None or g.dtype != x.dtype or pixels is None and not applies(g):
         return None
     each = _each(x, axes, mean, rstd, weight)
     if each is None:
         return None
     total, along = (np.empty(layout[1], x.dtype) for _ in range(2))
-    out = np.empty(x.shape, x.dtype) if want_x else None
-    _native.channels("backward", g, x, *each, total, along, out, *layout, _threads(x))
+    if pixels is not None:
+        out = new_pixels(x.shape, x.dtype) if want_x else None
+        x, g, into = pixels, np.ascontiguousarray(pixels_of(g)), pixels_of(out) if want_x else None
+    else:
+        out = into = np.empty(x.shape, x.dtype) if want_x else None
+    _native.channels("backward", g, x, *each, total, along, into, *layout, _threads(x))
     return out, along, total
 
 

@@ -33,9 +33,9 @@ def new_pixels(shape: Sequence[int], kind: np.dtype) -> np.ndarray:
     return np.ndarray(shape, kind, strides=[n * kind.itemsize for n in channels_last_strides(shape)])
 
 
-def pixels_per_row(pixels: int, channels: int) -> int:
+def pixels_per_row(pixels: int, channels: int, wanted: int = CHANNELS_TOGETHER) -> int:
     """How many pixels to take for one row, where each channel has numbers of its own: a power of two that divides how many there are."""
     together = 1
-    while together * channels < CHANNELS_TOGETHER and pixels % (2 * together) == 0:
+    while together * channels < wanted and pixels % (2 * together) == 0:
         together *= 2
     return together

@@ -406,3 +406,25 @@ def test_classes_as_rows():
     for bad, count in ((torch.tensor([-1]), 3), (torch.tensor([3]), 3)):
         with pytest.raises(RuntimeError, match="Class values must be"):
             torch.nn.functional.one_hot(bad, count)
+
+
+@pytest.mark.parametrize("shape", [(4, 16, 64, 64), (4, 3, 64, 65), (2, 100, 64, 64), (2, 8, 16, 32, 32)], ids=str)
+def test_operands_of_images_that_lie_channels_last(shape):
+    form = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
+    x, rest = torch.randn(shape), (1,) * (len(shape) - 2)
+    pixels = x.to(memory_format=form)
+    per_channel = torch.randn(shape[1], *rest)
+    whole = torch.randn(1, *shape[1:])
+    for y in (
+        per_channel,
+        pixels,
+        x,
+        torch.randn(1),
+        torch.randn(shape[-1]),
+        torch.randn(shape[0], 1, *rest),
+        whole,
+        whole.to(memory_format=form),
+    ):
+        np.testing.assert_array_equal((pixels * y).numpy(), x.numpy() * y.numpy())
+        np.testing.assert_array_equal((y - pixels).numpy(), y.numpy() - x.numpy())
+    assert (pixels * per_channel).is_contiguous(memory_format=form)

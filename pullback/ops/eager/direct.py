@@ -129,13 +129,17 @@ def _native_body_lines(op: Operator, history: str, values: str) -> list[str]:
 def _inplace_lines(call: Call) -> list[str]:
     """A function in C, or the family, writes plain tensors without history, where there is one that takes the call."""
     form, conditions = call.op.inplace, _conditions(call)
-    if form is None or conditions is None or form.native is None and not is_written(call.op):
+    if form is None or conditions is None or form.native is call.op.native is None and not is_written(call.op):
         return []
     recorded = f"ambient.mode == 0 or ambient.mode == 1 and not ({_history(call, views_apart=True, written=1)})"
     values = ", ".join([f"c_{v}" if a.is_list and a.base in _LISTS else v for v, a in call.arguments])
     native = [f"out_ = native(({values},))", *block("if out_ is not None:", "return out_")]
     own = block(f"if write_plain(record, ({values},)):", f"return {call.arguments[0][0]}")
-    run = [*(native if form.native is not None else []), *(own if is_written(call.op) else [])]
+    by_copy = block(f"if copy_plain(functional_native, ({values},)):", f"return {call.arguments[0][0]}")
+    run = [
+        *(native if form.native is not None else []),
+        *(own if is_written(call.op) else by_copy if call.op.native is not None and form.native is None else []),
+    ]
     return [MARK, *block(f"if {all_of(*conditions, f'({recorded})')}:", *run)]
 
 
@@ -181,11 +185,29 @@ def names_of(op: Operator) -> dict:
         "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "DTYPE": dtype,
         "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute_plain,
         "wrap_outputs": family.wrap_outputs, "as_tensor": as_tensor,
-        "native": op.native, "record": op.inplace_of or op, "write_plain": family.write_plain, "may_have_history": may_have_history, "is_unheard": is_unheard,
+        "native": op.native, "functional_native": (op.inplace_of or op).native, "copy_plain": copy_plain, "record": op.inplace_of or op, "write_plain": family.write_plain, "may_have_history": may_have_history, "is_unheard": is_unheard,
     }  # fmt: skip
 
 
 # ---- what the lines call
+MOST_COPIED = 1 << 12  # elements that are sooner copied than written where they lie by all the rules
+
+
+def copy_plain(native, args: tuple) -> bool:
+    """Write few elements by the function in C of the functional operator, whose result is copied; False, and nothing is written, where it does not
+    take the call, or memory of which operands may be views is written."""
+    target = args[0]
+    out = target._array
+    if target._memory is not None or out.size > MOST_COPIED or any(a is target for a in args[1:]):
+        return False
+    found = native(args)
+    if found.__class__ is not target.__class__ or found.dtype is not target.dtype or found._array.shape != out.shape:
+        return False
+    out[...] = found._array
+    target._counter[0] += 1
+    return True
+
+
 def all_plain(tensors) -> bool:
     """Whether a value is a list or tuple of plain tensors."""
     if tensors.__class__ is not list and tensors.__class__ is not tuple:

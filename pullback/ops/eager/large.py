@@ -13,12 +13,14 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.dtype import dtype
 from ...core.elements import over_rows, table, use_threads
+from ...core.pixels import pixels_of, pixels_per_row
 from ..system.operator import Operator, key_of
 from .kernels import has_loop, loop_of
 from .ufuncs import blank
 
 _FLOATS = {"f": dtypes.float32, "d": dtypes.float64}
 _SPELLED = {"true_divide": "divide"}
+_LONG_ROW = 1024
 _SHORTEST_ROW = 64  # what surrounds the loop over a shorter one takes longer than the array library does
 
 
@@ -68,7 +70,27 @@ def by_rows(name: str, arrays: list):
         shape = np.broadcast_shapes(*[a.shape for a in arrays])
     except ValueError:
         return None
+    out = blank(shape, arrays[0].dtype, [a for a in arrays if a.ndim])
+    if not out.flags.c_contiguous and (placed := pixels_of(out) if out.ndim in (4, 5) else out).flags.c_contiguous:
+        return out if _by_pixels(name, arrays, placed) else None
     if shape[-1] < _SHORTEST_ROW:
         return None
-    out = blank(shape, arrays[0].dtype, [a for a in arrays if a.ndim])
     return out if over_rows(name, *arrays, out) else None
+
+
+def _by_pixels(name: str, arrays: list, out) -> bool:
+    """The loop on images that lie channels-last, into `out`, the result as it lies: short rows of channels are repeated for several pixels."""
+    lying = [pixels_of(a.reshape((1,) * (out.ndim - a.ndim) + a.shape)) for a in arrays]
+    channels = out.shape[-1]
+    if channels >= _SHORTEST_ROW:
+        return over_rows(name, *lying, out)
+    together = pixels_per_row(out.size // channels, channels, _LONG_ROW)
+    rows = []
+    for a in lying:
+        if a.shape == out.shape and a.flags.c_contiguous:
+            rows.append(a.reshape(-1, together * channels))
+        elif a.size in (1, channels) and a.shape[-1] == a.size:
+            rows.append(np.broadcast_to(a.reshape(1, -1), (together, channels)).reshape(1, -1))
+        else:
+            return False
+    return over_rows(name, *rows, out.reshape(-1, together * channels))

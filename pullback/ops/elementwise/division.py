@@ -5,6 +5,9 @@ Integers divided by an integer zero raise, as no integer stands for the result; 
 
 from __future__ import annotations
 
+import numpy as np
+
+from ...core.elements import table, use_threads
 from ...core.tensor import Tensor
 from ..eager.elementwise import KernelCase
 from ..family.pointwise import INT_TO_FLOAT, PROMOTE, pointwise
@@ -115,10 +118,18 @@ floor_divide = pointwise(
 # ---- remainders
 def _family(name: str, ufunc: str, mode: str):
     """An operator of remainders, and the overload that takes a Python number for its divisor."""
+    loop = table.get(f"{name}.Tensor", {}).get(())
+
+    def divided(xp, x, y):
+        if loop is not None and xp is np and getattr(x, "dtype", None) == getattr(y, "dtype", None) == np.float32:
+            use_threads()
+            return loop(x, y)  # type: ignore[operator]
+        return getattr(xp, ufunc)(x, _nonzero(xp, x, y))
+
     shared = dict(
         supports="real_number",
         kernel_name=f"{name}_cpu",
-        kernel=lambda xp, x, y: getattr(xp, ufunc)(x, _nonzero(xp, x, y)),
+        kernel=divided,
     )
     scalar = pointwise(
         f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",

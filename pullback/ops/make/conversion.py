@@ -199,6 +199,8 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         target = args[0]  # most calls of programs change nothing
         if target is self.dtype or target.__class__ is device_type and target == self.device:
             return self
+        if target == "cpu" and target.__class__ is str and self.device is devices.cpu:
+            return self
     flags = [a for a in args if isinstance(a, bool)]
     copy = flags[1] if len(flags) > 1 else copy
     dtype, device = _to_target("to", args, dtype, device, other)
@@ -219,11 +221,14 @@ def _prevailing(t: Tensor):
     return devices.channels_last if t._array.ndim == 4 else devices.channels_last_3d
 
 
+_to = to.__wrapped__  # type: ignore[attr-defined]  # for calls that have been offered to modes and classes
+
+
 def _cast_method(name: str, d: dtype_type) -> None:
     def cast(self, memory_format=None) -> Tensor:
         if self.dtype is d and memory_format is None:
             return self
-        return to(self, d, memory_format=memory_format)
+        return _to(self, d, memory_format=memory_format)
 
     cast.__name__ = name
     front(f"Tensor.{name}")(cast)
@@ -238,7 +243,9 @@ for _name, _dtype in {
 
 @front("Tensor.type_as")
 def type_as(self, other) -> Tensor:
-    return self.to(device=other.device, dtype=other.dtype)
+    if self.dtype is other.dtype and self.device == other.device:
+        return self
+    return _to(self, device=other.device, dtype=other.dtype)
 
 
 @front("Tensor.type")
@@ -259,6 +266,8 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
 
 @front("Tensor.cpu")
 def cpu(self, memory_format=None) -> Tensor:
+    if self.device is devices.cpu and memory_format is None:
+        return self
     return self.to(devices.cpu, memory_format=memory_format)
 
 

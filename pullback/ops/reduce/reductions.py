@@ -94,7 +94,13 @@ export_reduction("sum", native.SUM, sum_all, sum_dim, defaults=(None,))
 def _product_of_others(x: Tensor, dim: int) -> Tensor:
     """For each element the product of all others along `dim`: exact, and differentiable, where some are zero."""
     quick = small.table.get("prod.others")
-    if quick is not None and not ambient.mode and x.__class__ is Tensor and not x._keys and (found := quick((x, dim))) is not None:
+    if (
+        quick is not None
+        and not ambient.mode
+        and x.__class__ is Tensor
+        and not x._keys
+        and (found := quick((x, dim))) is not None
+    ):
         return found
     n = x.shape[dim]
     one = x.new_ones((*x.shape[:dim], min(n, 1), *x.shape[dim + 1 :]))
