@@ -121,8 +121,11 @@ def compile_flags(name: str, extra: list[str], include: list[str]) -> list[str]:
 
 
 def link_flags(extra: list[str]) -> list[str]:
-    shared = ["-bundle", "-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else ["-shared"]
-    return [*shared, *extra]
+    """The flags of the library. Where the compiler puts its own C++ library into it, as some do, nobody else sees that: the process has
+    another one, and parts of both would be mixed."""
+    if platform.system() == "Darwin":
+        return ["-bundle", "-undefined", "dynamic_lookup", *extra]
+    return ["-shared", "-Wl,--exclude-libs,ALL", *extra]
 
 
 def fingerprint(sources: list[Path], command: list[str], flags: list[str], extra: list[str]) -> str:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from .cache import cached, known
+from .cache import cached, known, noted
 
 COMMON = (
     "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fopenmp-simd", "-std=gnu11", "-w", "-shared", "-fPIC",
@@ -75,7 +75,16 @@ def compiler() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=8)
 def version(command: tuple[str, ...]) -> str:
-    """What the compiler says it is: part of the key under which its work is kept."""
+    """What the compiler says it is: part of the key under which its work is kept. A program that has not changed is asked once, whatever
+    the number of processes; of a command of several words not all is known, and it is asked by each."""
+    program = Path(shutil.which(command[0]) or command[0])
+    if len(command) > 1 or not program.exists():
+        return _asked(command)
+    found = program.stat()
+    return noted("\0".join(map(str, (program.resolve(), found.st_size, found.st_mtime_ns))), lambda: _asked(command))
+
+
+def _asked(command: tuple[str, ...]) -> str:
     try:
         shown = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
     except OSError as error:

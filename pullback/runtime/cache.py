@@ -83,6 +83,15 @@ def cached(key: str, make: Callable[[Path, Path], None]) -> Path:
         return _cached_in(other, key, make)
 
 
+def noted(key: str, ask: Callable[[], str]) -> str:
+    """A short text of a key: what `ask` gave the first time, in this process or another."""
+
+    def make(folder: Path, target: Path) -> None:
+        target.write_text(ask(), encoding="utf-8")
+
+    return cached("noted\0" + key, make).read_text(encoding="utf-8")
+
+
 def known(key: str) -> Path | None:
     """The file of a key, where it was made before."""
     entry, mark = _places(folder(), key)

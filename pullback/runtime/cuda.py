@@ -206,14 +206,16 @@ class Machine:
         """Whether a list of tensors alone has one of them, and its memory, be it as a view of an array that nobody else has."""
         array = tensors[k]._array
         base, memory = array.base, array.data
-        pointers = 1
-        if getrefcount(tensors[k]) >= ALONE or getrefcount(array) > ALONE or getrefcount(memory) > ALONE:
+        if getrefcount(tensors[k]) >= ALONE or getrefcount(array) > ALONE:
             return False
-        if base is not None:
-            pointers, whole = 2, base.data
-            if getrefcount(base) > ALONE or getrefcount(whole) > ALONE:
-                return False
-        return bool(getrefcount(memory.mem) == pointers + 1)
+        if base is None:
+            return getrefcount(memory) == ALONE and getrefcount(memory.mem) < ALONE
+        whole = base.data
+        if getrefcount(base) > ALONE:
+            return False
+        if whole is memory:  # which both have, and two variables
+            return getrefcount(memory) == ALONE + 2 and getrefcount(memory.mem) < ALONE
+        return getrefcount(memory) == getrefcount(whole) == getrefcount(memory.mem) == ALONE
 
     def in_use(self):
         """A block in which this is the device in use: with one device it always is."""

@@ -118,3 +118,19 @@ def test_equal_texts_are_built_once(tmp_path, monkeypatch):
     waiting = [build.begin(text) for _ in range(4)]
     assert len({wait() for wait in waiting}) == 1 and len(runs) == 1 and not build._under_way
     assert ctypes.CDLL(str(build.begin(text)())).thrice(5) == 15 and len(runs) == 1
+
+
+def test_a_compiler_is_asked_once_for_its_version(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+    program = tmp_path / "mine"
+    program.write_text("#!/bin/sh\necho first\n")
+    program.chmod(0o700)
+    assert build.version((str(program),)) == "first\n"
+    build.version.cache_clear()  # another process
+    with monkeypatch.context() as quiet:
+        quiet.setattr(build.subprocess, "run", lambda *args, **kwargs: 1 / 0)
+        assert build.version((str(program),)) == "first\n"
+    build.version.cache_clear()
+    program.write_text("#!/bin/sh\necho second of them\n")
+    assert build.version((str(program),)) == "second of them\n"
+    build.version.cache_clear()
