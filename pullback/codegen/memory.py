@@ -13,7 +13,7 @@ made where its bias is added, in the memory of the result.
 from __future__ import annotations
 
 import functools
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
@@ -29,7 +29,7 @@ LEAST, WORTH, SHARE, MOST_CUTS = (
     96,
     4,
 )  # bytes for which one more arena is made: a share of all, within limits; how many
-MOST_CANDIDATES = 64  # steps that are looked at
+MOST_CANDIDATES, TURNS = 64, 10  # steps that are looked at
 
 
 def lifetimes(order: list[tuple[set[Buffer], set[Buffer]]]) -> dict[Buffer, tuple[int, int]]:
@@ -55,11 +55,12 @@ def plan(order: Order, outside: set[Buffer]) -> tuple[dict[Buffer, int], int]:
 
 @dataclass
 class Parts:
-    """Places in arenas that lie one after the other. The steps of part k begin at `cuts[k - 1]`; only then its arena is needed, and
-    what is in `dead[k - 1]` not any more. Results in `born[k]` are first written by part k."""
+    """Places in arenas that lie one after the other. The steps of part k begin at `cuts[k - 1]`; of each arena, `stays` says in which part
+    it is needed first and last. What is in `dead[k - 1]` is not needed any more in part k, and results in `born[k]` are first written by it."""
 
     offsets: dict[Buffer, int]
     arenas: list[int]  # their sizes
+    stays: list[tuple[int, int]]
     cuts: list[int]
     dead: list[set[Buffer]]
     born: list[set[Buffer]]
@@ -67,22 +68,58 @@ class Parts:
     @property
     def most(self) -> int:
         """The bytes that are needed at once, beyond those that came in."""
-        steps = zip(
-            accumulate(self.arenas),
-            accumulate(map(_total, self.born)),
-            accumulate(map(_total, [set(), *self.dead])),
-            strict=True,
-        )
-        return max(arena + made - gone for arena, made, gone in steps)
+        moved = zip(accumulate(map(_total, self.born)), accumulate(map(_total, [set(), *self.dead])), strict=True)
+        return max(self.arena_in(k) + made - gone for k, (made, gone) in enumerate(moved))
+
+    def arena_in(self, part: int) -> int:
+        """The bytes of the arenas that are there in a part."""
+        return sum(size for size, (first, last) in zip(self.arenas, self.stays, strict=True) if first <= part <= last)
 
 
-def placed(order: Order, given: set[Buffer], kept: set[Buffer], dropped: set[Buffer]) -> Parts:
-    """Places for all that is neither `given` nor `kept`, in as many arenas as are worth it: see `in_parts`."""
-    found = in_parts(order, given, kept, dropped) if dropped else None
+def placed(order: Order, given: set[Buffer], kept: set[Buffer], dropped: set[Buffer], passing: bool = False) -> Parts:
+    """Places for all that is neither `given` nor `kept`, in as many arenas as are worth it: see `in_parts`; with `passing`, see `in_turns`."""
+    found = in_parts(order, given, kept, dropped) if dropped else in_turns(order, given, kept) if passing else None
     if found is None:
         offsets, arena = plan(order, given | kept)
-        found = Parts(offsets, [arena], [], [], [kept])
+        found = Parts(offsets, [arena], [(0, 0)], [], [], [kept])
     return found
+
+
+def in_turns(order: Order, given: set[Buffer], kept: set[Buffer]) -> Parts | None:
+    """Several arenas that are let go of when nothing in them is needed any more, so that results take their place."""
+    every = lifetimes(order)
+    spans = {b: span for b, span in every.items() if b not in given and b not in kept}
+    begins = {b: every[b][0] if b in every else 0 for b in kept}
+    best = _turns(len(order), spans, begins, [])
+    most = best.most
+    ending = _until({b: last + 1 for b, (_, last) in spans.items()}, len(order))
+    marks = [ending[-1] * k // (TURNS + 1) for k in range(1, TURNS + 1)]
+    candidates = sorted({bisect_left(ending, mark) for mark in marks} - {0, len(order)})
+    for count in range(1, MOST_CUTS):
+        made = (_turns(len(order), spans, begins, list(cuts)) for cuts in combinations(candidates, count))
+        best = min((best, *made), key=lambda parts: parts.most)
+    if most - best.most < least_worth(most):
+        return None
+    part = lambda step: bisect_right(best.cuts, step)
+    for k, stay in enumerate(best.stays):
+        here = Places(sum(best.arenas[:k]))
+        within = {b: (first, last) for b, (first, last) in spans.items() if (part(first), part(last)) == stay}
+        best.offsets |= {b: here.take(b, *within[b]) for b in _large_first(within)}
+        best.arenas[k] = here.size
+    return best
+
+
+def _turns(steps: int, spans: dict[Buffer, tuple[int, int]], begins: dict[Buffer, int], cuts: list[int]) -> Parts:
+    """Arenas for what is needed first in one part and last in another, of the sizes that they have at least; nothing has a place yet."""
+    rows: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for b, (first, last) in spans.items():
+        rows.setdefault((bisect_right(cuts, first), bisect_right(cuts, last)), []).append((first, last, bytes_of(b)))
+    stays = sorted(rows)
+    arenas = [_in_use(steps, sorted(rows[stay]), 0, steps) for stay in stays]
+    born: list[set[Buffer]] = [set() for _ in range(len(cuts) + 1)]
+    for b, at in begins.items():
+        born[bisect_right(cuts, at)].add(b)
+    return Parts({}, arenas, stays, cuts, [set() for _ in cuts], born)
 
 
 def in_parts(order: Order, given: set[Buffer], kept: set[Buffer], dropped: set[Buffer]) -> Parts | None:
@@ -105,7 +142,7 @@ def in_parts(order: Order, given: set[Buffer], kept: set[Buffer], dropped: set[B
             offsets[b] = arenas[-1].take(b, *spans[b]) if found is None else found
     dead = [{b for b, last in ends.items() if begin < last <= end} for begin, end in pairwise([0, *cuts])]
     born = [{b for b, at in begins.items() if begin <= at < end} for begin, end in pairwise([0, *cuts, len(order)])]
-    return Parts(offsets, [a.size for a in arenas], cuts, dead, born)
+    return Parts(offsets, [a.size for a in arenas], [(k, len(cuts)) for k in range(len(arenas))], cuts, dead, born)
 
 
 def best_cuts(

@@ -255,12 +255,17 @@ class Machine:
             self.run_part(program, program, addresses, (arena,), stream, tf32)
 
     def run_in_parts(self, program: Program, addresses: list[int], tf32: bool, stream: Any, begin: Callable) -> None:
-        """A run whose arenas are allocated one after the other: what was let go of before is free then."""
-        memory: list[Any] = []  # kept until all is in the stream
+        """A run whose arenas come and go with its parts: what was let go of before is free then."""
+        plan = program.plan
+        memory: list[Any] = [None] * len(plan.arenas)  # kept until all is in the stream
         for k, part in enumerate(program.parts):
+            memory = [m if k <= last else None for m, (_, last) in zip(memory, plan.stays, strict=True)]
             begin(k)
-            memory.append(self.cupy.cuda.alloc(program.plan.arenas[k]))
-            self.run_part(program, part, addresses, tuple([m.ptr for m in memory]), stream, tf32)
+            for n, (first, _) in enumerate(plan.stays):
+                if first == k:
+                    memory[n] = self.cupy.cuda.alloc(plan.arenas[n])
+            places = tuple([0 if m is None else m.ptr for m in memory])
+            self.run_part(program, part, addresses, places, stream, tf32)
 
     def run_part(
         self, program: Program, part: Part | Program, addresses: list[int], arenas: tuple[int, ...], stream: Any, tf32: bool

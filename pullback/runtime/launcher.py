@@ -117,8 +117,8 @@ class Api(ctypes.Structure):
 @dataclass
 class Plan:
     """See the module's docstring. `offsets` are places in the arena, in bytes, of the slots after inputs, outputs and the flag. The
-    arena may be parts, of the sizes `arenas`: the second is needed from entry `cuts[0]` on, when the inputs `dead[0]` are not any more, and
-    with it the outputs `born[1]`."""
+    arena may be several, of the sizes `arenas`, which parts of the run need: the second part begins at entry `cuts[0]`, when the inputs
+    `dead[0]` are not needed any more, and with it the outputs `born[1]`. `stays`: the first and the last part that need each arena."""
 
     entries: list[list[int]]
     inputs: int
@@ -128,6 +128,7 @@ class Plan:
 
     convolutions: list = field(default_factory=list)  # of `cudnn.Convolution`
     arenas: tuple[int, ...] = ()
+    stays: tuple[tuple[int, int], ...] = ()
     cuts: tuple[int, ...] = ()
     dead: tuple[tuple[int, ...], ...] = ()
     born: tuple[tuple[int, ...], ...] = ()

@@ -43,9 +43,10 @@ class CudaSegment(Segment):
     source: CudaSource
 
     def write(self, steps: list, inputs: list[Value], outputs: list, fusing: bool) -> CudaSource:
+        if settings.triton.cudagraphs:  # memory stays where it is
+            return write(steps, inputs, outputs, fusing, None, self.landing)
         marked = lambda mark: {v.buffer for n, v in zip(self.given, inputs, strict=True) if n.meta.get(mark)}
-        own = set() if settings.triton.cudagraphs else marked("own")  # there, memory stays where it is
-        return write(steps, inputs, outputs, fusing, marked("saved"), self.landing, own)
+        return write(steps, inputs, outputs, fusing, marked("saved"), self.landing, marked("own"))
 
     def ordered(self, inputs: list[Node]) -> list[Node]:
         """Numbers that lie on the host come last: they travel with each run."""

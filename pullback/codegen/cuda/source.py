@@ -76,17 +76,20 @@ def write(
         for row in (order, items, flow):
             row[n : n + 2] = row[n + 1], row[n]
     over = landed(landing, order, flow, {n: nest for n, (nest, _) in nests.items()}, grouped=True).places
-    owners = Owners(fed, own or set(), kept, over, bool(dropped))
-    ways = sharings(flow, {n: nest for n, (nest, _) in nests.items()}, owners)
-    flows = [renamed(flow, memory) for memory in ways]
-    found = [placed(f, fed | set(over), kept - set(over), (dropped or set()) - kept) for f in flows]
-    parts, memory, shared = min(zip(found, ways, flows, strict=True), key=lambda way: way[0].most)
+    printed, found = {n: nest for n, (nest, _) in nests.items()}, []
+    for parted in (True,) if dropped else (True, False) if over else (False,):
+        owners = Owners(fed, own or set(), kept, over, parted)
+        for memory in sharings(flow, printed, owners):
+            shared = renamed(flow, memory)
+            parts = placed(shared, fed | set(over), kept - set(over), (dropped or set()) - kept, parted)
+            found.append((parts, memory, shared))
+    parts, memory, shared = min(found, key=lambda way: way[0].most)
     memory = memory | over
     for n, (nest, needed) in nests.items():
         alike = pointing_alike(flow[n][0] | flow[n][1], memory)
         if alike:
             items[n] = CudaPrinter(nest, bad, needed, alike).launch()
-    reused = tuple(k for k, v in enumerate(inputs) if v.buffer in owners.own and v.buffer in set(memory.values()))
+    reused = tuple(k for k, v in enumerate(inputs) if own and v.buffer in own and v.buffer in set(memory.values()))
     outputs = [b for b in outputs if b not in over]
     offsets = parts.offsets
     slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
@@ -99,7 +102,8 @@ def write(
     if parts.cuts:
         dead = [tuple(k for k, v in enumerate(inputs) if v.buffer in gone) for gone in parts.dead]
         born = [tuple(k for k, b in enumerate(outputs) if b in new) for new in parts.born]
-        plan = replace(plan, arenas=tuple(parts.arenas), cuts=tuple(parts.cuts), dead=tuple(dead), born=tuple(born))
+        split = {"arenas": tuple(parts.arenas), "stays": tuple(parts.stays), "cuts": tuple(parts.cuts)}
+        plan = replace(plan, **split, dead=tuple(dead), born=tuple(born))
     described = [describe(item) for item in order]
     heard = (order, in_use(shared, fed | set(over), kept)) if listeners else ([], [])
     more = dict.fromkeys(item.prelude for item in order if isinstance(item, Launched))

@@ -405,7 +405,11 @@ def cast_array(array, source, target):
         return array.astype(np.complex64).astype(target.numpy)
     if source.is_complex and not target.is_complex:
         array = array.real if target.name != "bool" else array
-    if source.is_floating_point and target.category == 1 and (target.itemsize < 8 or not target.is_signed):
+    if (
+        (source.is_floating_point or source.is_complex)
+        and target.category == 1
+        and (target.itemsize < 8 or not target.is_signed)
+    ):
         return _float_to_narrow_int(array, target)
     if (source in dtypes.reduced_precision or target in dtypes.reduced_precision) and (
         quick := halves.cast(array, target.numpy)

@@ -288,13 +288,17 @@ class EmulatedMachine(Machine):
 
     def run(self, program: Program, addresses: list[int], tf32: bool, begin=None) -> None:
         self.check()
-        arenas: list[np.ndarray] = []
-        sizes = program.plan.arenas if begin is not None else (program.plan.arena,)
-        for k, plan in enumerate(program.plan.parts() if begin is not None else (program.plan,)):
-            if begin is not None:
+        given = program.plan
+        parted = begin is not None
+        sizes, stays = (given.arenas, given.stays) if parted else ((given.arena,), ((0, 0),))
+        arenas: list[np.ndarray | None] = [None] * len(sizes)
+        for k, plan in enumerate(given.parts() if parted else (given,)):
+            arenas = [a if k <= last else None for a, (_, last) in zip(arenas, stays, strict=True)]
+            if parted:
                 begin(k)
-            arenas.append(np.full(sizes[k] + 64, 0x55, np.uint8))
-            bases = [a.ctypes.data + -a.ctypes.data % 64 for a in arenas]
+            for n, (first, _) in enumerate(stays):
+                arenas[n] = np.full(sizes[n] + 64, 0x55, np.uint8) if first == k else arenas[n]
+            bases = [0 if a is None else a.ctypes.data + -a.ctypes.data % 64 for a in arenas]
             slots = program.plan.slots(addresses, self.flag.ctypes.data, *bases)
             wrong = launcher()(
                 plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions,

@@ -132,7 +132,7 @@ def test_places_in_the_arena_do_not_meet(graph_of):
 
 
 def test_arenas_of_parts_lie_where_they_are_said_to():
-    plan = Plan([[0, 0, 1, 32, 0]] * 3, 1, 0, [0, 64, 128, 192], 256, [], (128, 128), (2,), ((0,),))
+    plan = Plan([[0, 0, 1, 32, 0]] * 3, 1, 0, [0, 64, 128, 192], 256, [], (128, 128), ((0, 1), (1, 1)), (2,), ((0,),))
     assert plan.slots([10], 40, 1000).tolist() == [10, 40, 1000, 1064, 1128, 1192]
     assert plan.slots([10], 40, 1000, 5000).tolist() == [10, 40, 1000, 1064, 5000, 5064]
     assert [len(part.entries) for part in plan.parts()] == [2, 1]
