@@ -19,6 +19,7 @@ from ..graph.module import GraphModule
 from ..graph.node import Node, map_arg
 from ..runtime.build import CompileFailed, NoCompiler, afterwards, compiler
 from ..runtime.cpu import readable
+from .inference import of_inference
 from .landing import landings
 from .overlap import overlapped
 from .runner import runner
@@ -106,8 +107,9 @@ class Native:
         return self.run(*args)
 
     def general(self, *args):
-        """The same, operator by operator."""
-        return self.module(*args)
+        """The same, operator by operator; in inference mode, by native code that is told of no such mode."""
+        found = of_inference(self.run, args)
+        return self.module(*args) if found is NotImplemented else found
 
     def recording(self, masked: Callable) -> Callable | None:
         """The same, called with recording on, where native code alone may run so; what it cannot do is left to `masked`, which
@@ -119,7 +121,7 @@ class Native:
 
     def staged(self, args: list):
         if ambient.mode >= LISTENING:
-            return self.module(*args)
+            return self.general(*args)
         values: dict[Node, object] = dict(zip(self.placeholders, args, strict=True))
         args.clear()
         for node in self.attributes:
