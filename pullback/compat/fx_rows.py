@@ -41,6 +41,7 @@ RENAMED: dict[str, str] = {
     "torch.fx.passes.infra.partitioner": "pullback.graph.passes.partitioner",
     "torch.fx.passes.infra.pass_base": "pullback.graph.passes.pass_manager",
     "torch.fx.passes.infra.pass_manager": "pullback.graph.passes.pass_manager",
+    "torch._functorch.compile_utils": "pullback.graph.passes.graph_ends",
     "torch.fx.passes.reinplace": "pullback.graph.passes.reinplace",
     "torch.fx.passes.utils.fuser_utils": "pullback.graph.passes.fuse",
     "torch.fx.passes.utils.matcher_utils": "pullback.graph.passes.matcher",

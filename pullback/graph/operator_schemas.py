@@ -7,9 +7,12 @@ What always holds: None where there is no signature that says enough; an ambiguo
 from __future__ import annotations
 
 import inspect
+import types
+import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..core.dtype import dtype
 from ..core.tensor import Tensor
 from ..nn.module import Module
 from ..ops.system.operator import Operator, packets
@@ -145,11 +148,28 @@ def check_for_mutable_operation(target: Any, args: tuple, kwargs: dict) -> None:
 
 
 def create_type_hint(x: Any) -> Any:
-    """The type of an example argument."""
-    if isinstance(x, (list, tuple)):
-        kinds = {type(v) for v in x}
-        inner = (
-            Tensor if kinds and all(issubclass(k, Tensor) for k in kinds) else kinds.pop() if len(kinds) == 1 else Any
-        )
-        return list[inner] if isinstance(x, list) else tuple[inner, ...]  # type: ignore[valid-type]
-    return x
+    """The type of an argument that holds types, or examples: a list of one type where one fits all, else of anything."""
+    if not isinstance(x, (list, tuple)):
+        return x
+    kinds = [v if isinstance(v, type) else type(v) for v in x]
+    inner = next((k for k in kinds if all(issubclass(other, k) for other in kinds)), Any)
+    return list[inner] if isinstance(x, list) else tuple[inner, ...]  # type: ignore[valid-type]
+
+
+def type_matches(signature_type: Any, argument_type: Any) -> bool:
+    """Whether an argument of a type may be given where a signature has another."""
+    origin, parts = typing.get_origin(signature_type), typing.get_args(signature_type)
+    if signature_type == argument_type or signature_type is Any:
+        return True
+    if origin in (typing.Union, types.UnionType):
+        return any(type_matches(part, argument_type) for part in parts)
+    if origin is list:
+        given = typing.get_args(argument_type)[:1] if typing.get_origin(argument_type) in (list, tuple) else ()
+        if given:
+            return given[0] is Any or type_matches(parts[0], given[0])
+        return argument_type is int and parts[0] is int  # one number stands for a list of them
+    if signature_type is int and argument_type is dtype:
+        return True
+    if isinstance(signature_type, type) and isinstance(argument_type, type):
+        return issubclass(argument_type, signature_type)
+    return False

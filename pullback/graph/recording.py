@@ -62,6 +62,7 @@ class ScopeContextManager:
 class Recorded:
     """A value that stands for a node: a `Proxy`."""
 
+    is_recorded = True
     node: Node
     tracer: TracerBase
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-import textwrap
 from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -29,8 +28,7 @@ class AST_Rewriter(ast.NodeTransformer):
     def rewrite(self, fn: Callable) -> FunctionType:
         """The same function, of changed source."""
         plain = inspect.unwrap(getattr(fn, "__func__", fn))
-        tree = ast.parse(textwrap.dedent(inspect.getsource(plain)))
-        tree.body[0].decorator_list = []  # type: ignore[attr-defined]
+        tree = _parsed(inspect.getsource(plain))
         cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
         cells |= {
             _ASSERT: CellType(_assert),
@@ -61,6 +59,15 @@ _FUTURE = __import__("__future__").annotations.compiler_flag
 
 def _call(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def _parsed(source: str) -> ast.Module:
+    """The tree of one definition, without its decorators. An indented one is not moved: lines of its strings would move too."""
+    indented = source[:1].isspace()
+    tree = ast.parse(f"if True:\n{source}" if indented else source)
+    body = tree.body[0].body if indented else tree.body  # type: ignore[attr-defined]
+    body[0].decorator_list = []
+    return ast.Module(body, [])
 
 
 def _within_cells(tree: ast.Module, free: Iterable[str]) -> ast.Module:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import tree
-from .node import Node
 
 # Classes whose parts are found by the structure that was traced: `flatten(value, spec) -> parts`.
 SUPPORTED_NODES: dict[type, Callable[[Any, Any], list]] = {}
@@ -55,7 +54,7 @@ def _parts(value: Any, spec: Any, exact: bool) -> list:
         if exact and matches is not None and not matches(value, spec):
             raise _mismatch(value, spec)
         return SUPPORTED_NODES[spec.type](value, spec)
-    if isinstance(getattr(value, "node", None), Node):  # a proxy
+    if getattr(type(value), "is_recorded", False):  # a proxy
         return [value[key] for key in (spec.entries() if spec.type is dict else range(spec.num_children))]
     parts, found = tree.parts_of(value)
     if parts is None or found != spec.one_level():

@@ -1,12 +1,20 @@
 """Arguments by signature."""
 
+import numbers
+import typing
+
 import pytest
 
 import pullback as torch
 from pullback import nn
 from pullback.graph import Tracer, symbolic_trace
 from pullback.graph.annotate import annotate
-from pullback.graph.operator_schemas import get_signature_for_torch_op, normalize_function
+from pullback.graph.operator_schemas import (
+    create_type_hint,
+    get_signature_for_torch_op,
+    normalize_function,
+    type_matches,
+)
 
 
 def test_operators():
@@ -66,3 +74,31 @@ def test_annotate():
 
 def twice(x: int):
     return annotate(x, int)
+
+
+@pytest.mark.parametrize(
+    ("signature", "argument", "fits"),
+    [
+        (int, int, True),
+        (numbers.Number, float, True),
+        (int, torch.dtype, True),
+        (int | float, float, True),
+        (list[int] | None, list[int], True),
+        (list[int], int, True),
+        (list[int], create_type_hint((int, int)), True),
+        (list[torch.Tensor], create_type_hint([torch.nn.Parameter, torch.Tensor]), True),
+        (torch.Tensor, torch.nn.Parameter, True),
+        (int, float, False),
+        (int | float, str, False),
+        (list[torch.Tensor], list[int], False),
+        (torch.nn.Parameter, torch.Tensor, False),
+    ],
+)
+def test_types_of_arguments_fit_those_of_signatures(signature, argument, fits):
+    assert type_matches(signature, argument) is fits
+
+
+def test_a_hint_is_of_the_type_that_fits_all():
+    assert create_type_hint([1, 2]) == list[int] and create_type_hint((int, int)) == tuple[int, ...]
+    assert create_type_hint([torch.nn.Parameter, torch.Tensor]) == list[torch.Tensor]
+    assert create_type_hint([int, "a"]) == list[typing.Any] and create_type_hint(5) == 5

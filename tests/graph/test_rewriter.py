@@ -62,3 +62,17 @@ def test_functions_keep_what_they_close_over_and_their_defaults():
         changed(0)
     scale = 10
     assert changed(3) == 36 and changed.__globals__ is f.__globals__
+
+
+class Spoken(torch.nn.Module):
+    def forward(self, x):
+        assert x != 0, """
+of several lines
+"""
+        return x
+
+
+def test_strings_of_several_lines_are_not_moved():
+    made = traced(Spoken())
+    words = next(n.args[1] for n in made.graph.nodes if n.target is torch._assert)
+    assert words == "\nof several lines\n"

@@ -7,7 +7,9 @@ from ...core.settings import Settings
 config = Settings(
     "torch.fx.experimental._config",
     use_duck_shape=True,  # sizes that are equal at first share a symbol
-    backed_size_oblivious=False,  # True: in export, dynamic sizes whose example is 0 or 1 are symbols, traced as 2 or more
+    # True: `guard_or_false` and its kin do not look at the example; in export, dynamic sizes whose example is 0 or 1 are symbols,
+    # traced as 2 or more
+    backed_size_oblivious=False,
     inert=dict(
         translation_validation=False,
         translation_validation_no_bisect=False,

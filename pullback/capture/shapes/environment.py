@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...core.logs import logger
 from . import check
+from .config import config
 from .contexts import DimDynamic
 from .errors import ConstraintViolationError, GuardOnDataDependentSymNode, data_dependent
 from .expressions import Expr, Symbol, evaluate, free_symbols, substitute
@@ -190,6 +191,8 @@ class ShapeEnv(SymbolMaker):
         if known is not None:
             return known
         value = self.hint(expr)
+        if value is not None and fallback_value is not None and config.backed_size_oblivious:
+            return fallback_value
         if value is None:
             if (self.sizes_assumed or asked_within()) and (assumed := self._as_if_sized(expr)) is not None:
                 return assumed

@@ -103,8 +103,8 @@ class CapabilityBasedPartitioner:
         return True
 
     def _pull_getitems(self, group: dict[Node, int], members: dict[int, list[Node]]) -> None:
-        """The items of a call belong to the group of the call."""
-        for node in list(group):
+        """The items of a call belong to the group of the call, and so do theirs."""
+        for node in sorted(group):
             for user in node.users:
                 if user.op == "call_function" and user.target is operator.getitem and group.get(user) != group[node]:
                     if user in group:

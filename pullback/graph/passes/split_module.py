@@ -64,6 +64,13 @@ def split_module(
     return split.assemble(list(split.partitions) if keep_original_order else order, bool(keep_original_order))
 
 
+def split_module_simple(
+    m: GraphModule, node_to_partition: dict[Node, int], *, partition_affix: str | None = None
+) -> GraphModule:
+    """Cut a graph module into submodules, by a table of partition numbers."""
+    return split_module(m, None, node_to_partition.__getitem__, partition_affix=partition_affix)
+
+
 def attribute(module: Any, path: str) -> Any:
     """The attribute of a module at a dotted path."""
     for part in path.split("."):
@@ -213,4 +220,4 @@ class _Split:
             self.values[name] = Proxy(call)[i].node
 
 
-__all__ = ["Partition", "split_module"]
+__all__ = ["Partition", "split_module", "split_module_simple"]

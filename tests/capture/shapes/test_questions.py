@@ -6,6 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback.capture.shapes import ShapeEnv, questions
+from pullback.capture.shapes.config import config
 from pullback.core.tensor import wrap_meta
 
 
@@ -91,3 +92,12 @@ def test_the_names_of_torch():
         for name, home in rows.items():
             if name != "*" and not home.startswith("torch."):
                 assert _resolve(home) is not None
+
+
+def test_careful_questions_may_look_at_no_example():
+    env = ShapeEnv()
+    number = env.create_symint(9, "s")
+    with config.patch(backed_size_oblivious=True):
+        assert questions.guard_or_false(number == 9) is False and questions.guard_or_true(number != 9) is True
+        assert questions.guard_or_false(number == number) is True and not env.guards
+    assert questions.guard_or_false(number == 9) is True and len(env.guards) == 1

@@ -1,21 +1,24 @@
 """Passes: common subexpressions, dead code, shapes, splitting, groups of nodes."""
 
 import operator
+from typing import NamedTuple
 
 import pytest
 
 import pullback as torch
 from pullback import nn
 from pullback.graph import Graph, GraphModule, symbolic_trace
+from pullback.graph.passes.annotate_getitem_nodes import annotate_getitem_nodes
 from pullback.graph.passes.cse import CSEPass, fx_graph_cse
 from pullback.graph.passes.dead_code import DeadCodePass
 from pullback.graph.passes.fake_tensor_prop import FakeTensorProp
+from pullback.graph.passes.graph_ends import get_outputs, get_placeholders
 from pullback.graph.passes.operator_support import OperatorSupport, OpSupports, any_chain, chain, create_op_support
 from pullback.graph.passes.ordering import stable_topological_sort
 from pullback.graph.passes.partitioner import CapabilityBasedPartitioner
 from pullback.graph.passes.pass_manager import PassManager, PassResult, this_before_that_pass_constraint
 from pullback.graph.passes.shape_prop import ShapeProp
-from pullback.graph.passes.split_module import split_module
+from pullback.graph.passes.split_module import split_module, split_module_simple
 
 aten = torch.ops.aten
 
@@ -187,3 +190,54 @@ def test_a_second_run_on_fakes_keeps_the_symbols_of_the_first():
     FakeTensorProp(graph, mode).propagate(x)
     after = node.meta["val"].shape[0]
     assert after is not before and statically_known_true(before == after)
+
+
+def test_items_have_the_types_that_their_sequences_say():
+    class Pair(NamedTuple):
+        x: int
+        y: float
+
+    graph = Graph()
+    kinds = (tuple[int, str], list[float], Pair, tuple[bytes, ...], None, dict[str, int])
+    items = []
+    for i, kind in enumerate(kinds):
+        given = graph.placeholder(f"x{i}", type_expr=kind)
+        items.append(graph.call_function(operator.getitem, (given, -1)))
+    annotate_getitem_nodes(graph)
+    assert [item.type for item in items] == [str, float, float, bytes, None, None]
+
+
+def test_a_module_is_split_by_a_table():
+    made = symbolic_trace(lambda x: torch.tanh(torch.sigmoid(torch.relu(x))))
+    calls = [n for n in made.graph.nodes if n.op == "call_function"]
+    split = split_module_simple(made, dict(zip(calls, (0, 1, 1), strict=True)), partition_affix="part")
+    assert [name for name, _ in split.named_children()] == ["submod_part_0", "submod_part_1"]
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.equal(split(x), made(x))
+
+
+def test_items_of_items_are_in_the_group_of_the_call():
+    def made_of(x):
+        return x, (x, x)
+
+    graph = Graph()
+    x = graph.placeholder("x")
+    call = graph.call_function(made_of, (x,))
+    first, inner = (graph.call_function(operator.getitem, (call, i)) for i in (0, 1))
+    deep = graph.call_function(operator.getitem, (inner, 0))
+    blocked = graph.call_method("relu", (first,))
+    graph.output(graph.call_function(operator.add, (deep, blocked)))
+
+    class Support(OperatorSupport):
+        def is_node_supported(self, submodules, node):
+            return node.op == "call_function"
+
+    found = CapabilityBasedPartitioner(GraphModule({}, graph), Support(), allows_single_node_partition=True)
+    (home,) = [p for p in found.propose_partitions() if call in p.nodes]
+    assert {first, inner, deep} <= set(home.nodes)
+
+
+def test_the_ends_of_a_graph():
+    made = symbolic_trace(lambda x, y: (x + y, {"a": x}))
+    assert [n.name for n in get_placeholders(made.graph)] == ["x", "y"]
+    assert [n.name for n in get_outputs(made.graph)] == ["add", "x"]
