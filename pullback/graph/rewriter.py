@@ -66,7 +66,7 @@ def _parsed(source: str) -> ast.Module:
     indented = source[:1].isspace()
     tree = ast.parse(f"if True:\n{source}" if indented else source)
     body = tree.body[0].body if indented else tree.body  # type: ignore[attr-defined]
-    body[0].decorator_list = []
+    body[0].decorator_list = []  # type: ignore[union-attr]
     return ast.Module(body, [])
 
 

@@ -81,12 +81,16 @@ copy = export_operator(
 )
 
 
+def _check_value(value: Tensor) -> None:
+    if value._array.ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+        )
+
+
 def _fill_write(target: Tensor, value) -> None:
     if isinstance(value, Tensor):
-        if value._array.ndim:
-            raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
-            )
+        _check_value(value)
         if not (target._keys | value._keys) & META:  # as any other tensor is copied: what does not fit wraps
             assign(target._array, cast_array(value.to(target.device)._array, value.dtype, target.dtype))
     elif not target._keys & META:
@@ -121,6 +125,7 @@ fill_scalar = operator(
 )
 fill_tensor = operator(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    check=lambda self, value: _check_value(value),
     kernel=lambda xp, self, value: xp.broadcast_to(value, self.shape).astype(self.dtype),
     meta=lambda self, value: Spec(self._array.shape, self.dtype),
     function=False,
@@ -159,10 +164,7 @@ _NUMBERS = frozenset((int, float, bool))
 @front("torch.fill_", "Tensor.fill_")
 def fill_(input, value) -> Tensor:
     if isinstance(value, Tensor):
-        if value._array.ndim:
-            raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
-            )
+        _check_value(value)
         return dispatch(fill_tensor.inplace, (input, value))
     if value.__class__ in _NUMBERS and isinstance(input, Tensor):
         return dispatch(fill_scalar.inplace, (input, value))

@@ -24,11 +24,15 @@ from .words import require
 def _check(name: str, spatial: int, shape: tuple, numpy_dtype, kernel, stride, padding, ceil, divisor):
     """The windows of a regular pool."""
     windows = pool_shape.regular(name, shape, spatial, kernel, stride, padding, (1,), ceil)
-    if divisor == 0:
-        raise RuntimeError("divisor must be not zero")
+    _check_divisor(divisor)
     if str(numpy_dtype) != "int64":  # the only integers that can be averaged
         require(name if spatial == 2 else f"{name}_out_frame", numpy_dtype, FLOAT)
     return windows
+
+
+def _check_divisor(divisor) -> None:
+    if divisor == 0:
+        raise RuntimeError("divisor must be not zero")
 
 
 def _declare_regular(spatial: int) -> Operator:
@@ -78,6 +82,7 @@ def _declare_regular(spatial: int) -> Operator:
         "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
         lower=lower_avg_pool_backward,
         kernel=kernel_backward,
+        check=lambda *args: _check_divisor(args[-1]),
         strides=like(1) if laid_out else None,
         meta=lambda grad_output, self, *rest: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": vjp_backward},
