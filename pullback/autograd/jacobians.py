@@ -58,14 +58,16 @@ def densified(x):
     if not isinstance(x, Tensor) or is_strided(x) or x.is_mkldnn:
         return x
 
-    dense = x.detach().to_dense()
-    kept, layout = dense.shape[: x.sparse_dim()], str(x.layout)
-    everywhere = public("torch", "ones")(kept).nonzero().t()
-    values = dense.reshape(-1, *dense.shape[x.sparse_dim() :]).clone()
-    full = public("torch", "sparse_coo_tensor")(everywhere, values, x.shape, is_coalesced=True)
-    if "coo" not in layout:
-        block = tuple(x.values().shape[1:3]) if "bs" in layout else None
-        full = full.to_sparse(layout=x.layout, blocksize=block)
+    dense, layout = x.detach().to_dense(), str(x.layout)
+    if "coo" in layout:
+        everywhere = public("torch", "ones")(dense.shape[: x.sparse_dim()]).nonzero().t()
+        values = dense.reshape(-1, *dense.shape[x.sparse_dim() :]).clone()
+        full = public("torch", "sparse_coo_tensor")(everywhere, values, x.shape, is_coalesced=True)
+    else:
+        batches = dense.ndim - 2 - x.dense_dim()
+        block = tuple(x.values().shape[batches + 1 : batches + 3]) if "bs" in layout else None
+        ones = public("torch", "ones")(dense.shape)
+        full = dense.sparse_mask(ones.to_sparse(layout=x.layout, blocksize=block, dense_dim=x.dense_dim()))
     return full.requires_grad_(x.requires_grad)
 
 
@@ -89,13 +91,8 @@ def _places(x: Tensor) -> list[int]:
         for d, row in enumerate(x._indices().tolist()):
             flat = [f * shape[d] + i for f, i in zip(flat, row, strict=True)]
         return [f * rest + k for f in flat for k in range(rest)]
-    by_row = "csr" in layout or "bsr" in layout
-    ends, others = (x.crow_indices(), x.col_indices()) if by_row else (x.ccol_indices(), x.row_indices())
-    ends, others = ends.tolist(), others.tolist()
-    major = [m for m in range(len(ends) - 1) for _ in range(ends[m + 1] - ends[m])]
-    pairs = list(zip(major, others, strict=True) if by_row else zip(others, major, strict=True))
-    high, wide = tuple(x.values().shape[1:3]) if "bs" in layout else (1, 1)
-    return [(r * high + i) * shape[1] + c * wide + j for r, c in pairs for i in range(high) for j in range(wide)]
+    where = public("torch", "arange")(x.numel()).reshape(shape)
+    return where.sparse_mask(x.detach()).values().reshape(-1).tolist()
 
 
 # ---- by differences

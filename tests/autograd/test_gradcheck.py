@@ -137,3 +137,30 @@ def test_anomaly_names_writes_in_place_too():
         with pytest.warns(UserWarning, match=r"Error detected in SqrtBackward0. Traceback(.|\n)*sqrt_"):
             with torch.autograd.detect_anomaly():
                 x.clone().sqrt_().sum().backward()
+
+
+DENSE = torch.tensor([[1.0, 0, 2, 0], [0, 3, 0, 0]], dtype=torch.float64)
+SPARSE = [
+    DENSE.to_sparse(layout=layout, blocksize=(2, 1) if "bs" in str(layout) else None)
+    for layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+] + [
+    DENSE.expand(3, 2, 4).to_sparse_csr(),
+    DENSE[:, :, None].expand(2, 4, 2).to_sparse_csc(dense_dim=1),
+    DENSE[:, :, None].expand(2, 4, 2).to_sparse(dense_dim=1),
+]
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("given", SPARSE, ids=lambda x: f"{x.layout}{list(x.shape)}")
+def test_entries_of_sparse_inputs_with_batches_blocks_and_dense_dimensions(given, fast):
+    x = given.detach().clone().requires_grad_()
+    weights = torch.arange(1.0, 1 + x.numel(), dtype=torch.float64).reshape(x.shape)
+    assert torch.autograd.gradcheck(lambda x: x.to_dense(masked_grad=True) * weights, x, masked=True, fast_mode=fast)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("function", [torch.Tensor.to_dense, torch.Tensor.values], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("given", SPARSE[:4], ids=lambda x: str(x.layout))
+def test_sparse_inputs_by_dense_leaves(given, function, masked):
+    check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    assert check(function, given.detach().clone().requires_grad_(), masked=masked)

@@ -279,22 +279,21 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
 @front("torch.asarray")
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor:
     """A tensor from anything array-like: tensor, array, DLPack, buffer, number or sequence."""
+    shared = hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule"
     if isinstance(obj, Tensor):
         result = obj if obj.dtype is (dtype or obj.dtype) else obj.to(dtype)
     elif isinstance(obj, np.ndarray):
         result = as_tensor(obj, dtype=dtype, device=device)
-    elif hasattr(obj, "__dlpack__"):
+    elif shared:
         result = public("torch", "from_dlpack")(obj).to(dtype=dtype, device=device)
     elif isinstance(obj, (bytes, bytearray, memoryview)):
         result = frombuffer(obj, dtype=dtype or ambient.default_dtype)
     else:
         result = tensor(obj, dtype=dtype, device=device)
     shares = result is obj or isinstance(obj, np.ndarray) and np.shares_memory(result._array, obj)
-    if copy is True and (shares or isinstance(obj, (bytearray, memoryview))):
+    if copy is True and (shares or shared or isinstance(obj, (bytearray, memoryview))):
         result = result.clone()
-    elif (
-        copy is False and not shares and not isinstance(obj, (bytearray, memoryview)) and not hasattr(obj, "__dlpack__")
-    ):
+    elif copy is False and not shares and not isinstance(obj, (bytearray, memoryview)) and not shared:
         if isinstance(obj, np.generic):
             raise RuntimeError(
                 "can't alias NumPy scalars. Either remove copy=False or make an array of it, as numpy.asarray does."
@@ -396,7 +395,16 @@ def from_numpy(ndarray) -> Tensor:
 @front("torch.frombuffer")
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor:
     """A 1-d tensor on the memory of an object with the buffer protocol."""
-    size = memoryview(buffer).nbytes
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    size = view.nbytes
+    if view.readonly:
+        warn_once(
+            "The given buffer is not writable. Tensors know nothing of that: to write to this one is an error. Copy the buffer first "
+            "(frombuffer(bytearray(buffer))) to have memory of its own."
+        )
     if size == 0 or count == 0:
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < size:

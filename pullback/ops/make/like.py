@@ -9,6 +9,7 @@ from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core.device import preserve_format
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.storage import unset
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, SPARSE, TRANSFORMED, Tensor
@@ -20,6 +21,7 @@ from ..system.dispatch import dispatch
 from ..system.operator import Operator, Spec, exports, key_of
 from .factories import (
     _OPTIONS,
+    _SPARSE,
     _as_number,
     _blank,
     _options,
@@ -150,7 +152,7 @@ def _make_like(name: str, op: Operator, filled: bool = False):
         memory_format=None,
     ):
         check_input(name, input)
-        dtype, layout, device = _options(name, op, dtype, layout, device)
+        dtype, layout, device = _options(name, op, dtype, layout, device, like=input)
         return finish(
             dispatch(op, (input, fill_value, dtype, layout, device, pin_memory, memory_format)), requires_grad
         )
@@ -160,6 +162,10 @@ def _make_like(name: str, op: Operator, filled: bool = False):
         sparse = input.__class__ is Tensor and input._keys & SPARSE and layout is not devices.strided
         if memory_format is not None and sparse:
             raise RuntimeError("memory format option is only supported by strided tensors")
+        if op is zeros_like_op and layout in _SPARSE and not input._keys:
+            return finish(
+                above.empty_sparse(input.shape, layout, dtype or input.dtype, device or input.device), requires_grad
+            )
         dtype, layout, device = _options(name, op, dtype, layout, device, like=input)
         return finish(dispatch(op, (input, dtype, layout, device, pin_memory, memory_format)), requires_grad)
 

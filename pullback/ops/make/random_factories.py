@@ -154,7 +154,10 @@ def make(name: str, ops: tuple, leading: tuple, generator, options: dict, out: T
         raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
     if out is not None:
         check_unbatched(name, out)
-    dtype, layout, device = _options(name, op, options.get("dtype"), options.get("layout"), options.get("device"), out)
+    like = leading[0] if isinstance(leading[0], Tensor) else None
+    dtype, layout, device = _options(
+        name, op, options.get("dtype"), options.get("layout"), options.get("device"), out, like
+    )
     args = op.convert((*leading, *given, dtype, layout, device, options.get("pin_memory"), *last))
     return finish(dispatch(op, args), options.get("requires_grad", False), out, names=options.get("names"))
 

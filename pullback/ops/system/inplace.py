@@ -19,6 +19,7 @@ from ...core import dtype as dtypes
 from ...core import halves, modes
 from ...core import node as nodes
 from ...core.arrays import assign
+from ...core.device import sparse_coo
 from ...core.geometry import Geometry, contiguous_strides, is_dense, may_overlap
 from ...core.layers import above
 from ...core.modes import ambient
@@ -139,6 +140,8 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         result = execute(functional, args, keys)
         if functional.declared.scatters and target._keys & STORED and target.dtype is dtypes.bool:
             write_changed(op, target, result)
+        elif functional.is_view and target._keys & SPARSE and target._view_info is None:
+            reshape_coordinates(op, target, result)
         else:
             store(op, target, result)
         return
@@ -319,6 +322,14 @@ def store(op: Operator, target: Tensor, result: Tensor) -> None:
     """Put the numbers of `result` into `target`, or raise and leave it as it was."""
     check_result(op, target, result)
     check_overlap(target)
+    write(target, result)
+
+
+def reshape_coordinates(op: Operator, target: Tensor, result: Tensor) -> None:
+    """Another shape of the same elements, in place: of coordinates alone, because others change their layout with it."""
+    if target.layout is not sparse_coo:
+        name = "".join(part.capitalize() for part in str(target.layout).removeprefix("torch.").split("_"))
+        raise RuntimeError(f"torch.{op.name}: in-place transposition is not supported for {name} layout")
     write(target, result)
 
 

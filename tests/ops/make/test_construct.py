@@ -169,3 +169,22 @@ def test_objects_with_memory_of_their_own_are_copied_at_once():
     assert torch.tensor(Lends(x), dtype=torch.float64, requires_grad=True).dtype is torch.float64
     with pytest.raises(BufferError, match="Unsupported device_type: 16"):
         x.__dlpack__(dl_device=(16, 0))
+
+
+def test_capsules_and_buffers():
+    source = torch.arange(3)
+    shared = torch.asarray(torch.utils.dlpack.to_dlpack(source))
+    copied = torch.asarray(torch.utils.dlpack.to_dlpack(source), copy=True)
+    source[0] = 7
+    assert shared.tolist() == [7, 1, 2] and copied.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="object does not implement Python buffer protocol"):
+        torch.frombuffer([1, 2], dtype=torch.int32)
+
+
+def test_memory_that_nobody_may_write():
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="The given buffer is not writable"):
+            torch.frombuffer(b"ab", dtype=torch.int8)
+    finally:
+        torch.set_warn_always(False)

@@ -103,6 +103,11 @@ def apart(t: Tensor) -> Tensor:
 
 
 def _product(op: Operator, self, other):
+    if isinstance(self, Tensor) and isinstance(
+        other, Tensor
+    ):  # values have a dimension more than what they are the values of
+        dtype = result_type(self, other)
+        self, other = (_cast(t, dtype) if is_sparse(t) else t.to(dtype) for t in (self, other))
     if _is_number(other):
         return _scale(op, self, other)
     if _is_number(self):
@@ -192,13 +197,17 @@ def add(op: Operator, self, other, alpha=1):
 
 @sparse_rule("sub")
 def sub(op: Operator, self, other, alpha=1):
+    op.family.validate(op, (self, other, alpha))
     return _add(op, self, other, -alpha)
 
 
 def _add(op: Operator, self, other, alpha):
     name = op.name
     if not is_sparse(self) or not is_sparse(other):
-        if is_sparse(self) and is_coo(self) or _is_number(self) or _is_number(other):
+        alone = (
+            isinstance(self, Tensor) and is_coo(other) and not (self.ndim or other.ndim)
+        )  # one dense number and a sparse one
+        if is_sparse(self) and is_coo(self) or not alone and (_is_number(self) or _is_number(other)):
             raise RuntimeError(f"{name}(sparse, dense) is not supported. Use add(dense, sparse) instead.")
         if self.shape != other.shape:
             raise RuntimeError(

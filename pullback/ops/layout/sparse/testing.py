@@ -38,7 +38,9 @@ def _leaf(x, masked: bool):
     if not masked:
         a = x._array
         leaf = x.detach().to_dense().requires_grad_()
-        return leaf, lambda p: p.to_sparse(layout=a.layout, blocksize=a.blocksize, dense_dim=a.dense_dim)
+        ones = exports["torch"]["ones_like"](leaf)
+        everywhere = ones.to_sparse(layout=a.layout, blocksize=a.blocksize, dense_dim=a.dense_dim)
+        return leaf, lambda p: p.sparse_mask(everywhere)  # with an element for each that is perturbed
     pattern = x.detach().coalesce() if is_coo(x) else x.detach()
     leaf = pattern.values().detach().clone().requires_grad_()
 

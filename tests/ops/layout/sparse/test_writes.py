@@ -260,3 +260,29 @@ def test_gradients_are_checked_by_differences_of_values() -> None:
     x = torch.rand(4, dtype=torch.float64).to_sparse().requires_grad_()
     dense = torch.rand(4, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda a, b: a.to_dense(masked_grad=False) * b, (x, dense))
+
+
+@pytest.mark.parametrize("name, args", [("transpose_", (0, 1)), ("swapaxes_", (-1, 0)), ("t_", ())])
+def test_coordinates_are_transposed_in_place(name, args):
+    dense = torch.arange(6.0).reshape(2, 3)
+    sparse = dense.to_sparse()
+    assert getattr(sparse, name)(*args) is sparse
+    assert sparse.shape == (3, 2) and sparse._version == 1
+    assert sparse.to_dense().tolist() == dense.T.tolist()
+
+
+def test_dense_dimensions_stay_where_they_are():
+    dense = torch.arange(12.0).reshape(2, 3, 2)
+    sparse = dense.to_sparse(2).transpose_(0, 1)
+    assert sparse.to_dense().tolist() == dense.transpose(0, 1).tolist()
+    with pytest.raises(RuntimeError, match="sparse and dense dimensions cannot be exchanged"):
+        sparse.transpose_(0, 2)
+
+
+@pytest.mark.parametrize("layout, name", [(torch.sparse_csr, "SparseCsr"), (torch.sparse_bsc, "SparseBsc")])
+def test_rows_do_not_become_columns_in_place(layout, name):
+    block = (1, 1) if layout is torch.sparse_bsc else None
+    sparse = torch.eye(2).to_sparse(layout=layout, blocksize=block)
+    with pytest.raises(RuntimeError, match=f"transpose_: in-place transposition is not supported for {name} layout"):
+        sparse.transpose_(0, 1)
+    assert sparse.layout is layout
