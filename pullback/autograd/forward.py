@@ -42,16 +42,26 @@ _next_level = itertools.count().__next__
 
 
 class DualLevel:
-    """An open level of forward mode. Each opening has a number of its own, so tangents never outlive their level."""
+    """An open level of forward mode. Each opening has a number of its own, so tangents never outlive their level.
+
+    Tangents of a level that `records` are recorded wherever they are computed, under `no_grad` too, which lets tangents pass.
+    """
+
+    def __init__(self, records: bool = False):
+        self.records = records
 
     def __enter__(self) -> int:
         self.number = _next_level()
+        if self.records:
+            ambient.recorded_levels = ambient.recorded_levels | {self.number}
         ambient.forward_levels = (*ambient.forward_levels, self.number)
         ambient.switch(modes.FORWARD, True)
         return self.number
 
     def __exit__(self, *exc) -> None:
         ambient.forward_levels = tuple(n for n in ambient.forward_levels if n != self.number)
+        if self.records:
+            ambient.recorded_levels = ambient.recorded_levels - {self.number}
         ambient.switch(modes.FORWARD, ambient.forward_levels)
 
 
@@ -73,6 +83,21 @@ def below_level(level: int | None = None) -> at_levels:
     return at_levels(levels[: levels.index(level) if level in levels else -1])
 
 
+class recording:
+    """Record what is computed of the tangents of a level, under `no_grad` too, if the level asks for that."""
+
+    def __init__(self, level: int):
+        self.on = level in ambient.recorded_levels and not ambient.mode & modes.INFERENCE
+
+    def __enter__(self) -> None:
+        self.before = ambient.mode
+        if self.on:
+            ambient.switch(modes.GRAD, True)
+
+    def __exit__(self, *exc) -> None:
+        ambient.mode = self.before
+
+
 def tangent_of(t, level: int) -> Tensor | None:
     """The tangent that a tensor carries at a level; that of a view may have come to its base by a later write."""
     if not isinstance(t, Tensor):
@@ -86,7 +111,7 @@ def tangent_of(t, level: int) -> Tensor | None:
 
 def replay_tangent(t: Tensor, level: int) -> Tensor:
     """The tangent of a view, as the same view of its base's tangent."""
-    with below_level(level):
+    with below_level(level), recording(level):
         found = replay(recipe(t._view_info), tangent_of(t._view_info.base, level))
     with_tangent(t, found, level)
     return found
@@ -132,13 +157,15 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
     primals = tuple(primal_of(a, level) for a in args)
     with below_level():
         if (op is view_op or op is view_dtype) and tangents[0] is not None:
-            tangents[0] = _laid_out_alike(args[0], tangents[0], level)
+            with recording(level):
+                tangents[0] = _laid_out_alike(args[0], tangents[0], level)
         out = dispatching.autograd_layer(op, primals)
         if all(t is None for t in tangents) or not op.differentiable:
             return out
-        result = _strided_tangent(args, level) if op is as_strided_op else None
-        if result is None:
-            result = jvp(op, primals, tangents, out)
+        with recording(level):
+            result = _strided_tangent(args, level) if op is as_strided_op else None
+            if result is None:
+                result = jvp(op, primals, tangents, out)
     many = isinstance(out, (tuple, list))
     results = [
         _copy(r, r._autograd.tangents if r._autograd else None) if isinstance(r, Tensor) else r
@@ -146,7 +173,7 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
     ]
     for r, t in zip(results, result if isinstance(result, (tuple, list)) else (result,), strict=True):
         if t is not None and isinstance(r, Tensor) and r.dtype.category >= 2:
-            with_tangent(r, t if op.is_view else _own_memory(t, tangents), level)
+            with_tangent(r, t if op.is_view else _own_memory(t, tangents, level), level)
     final = type(out)(results) if many else results[0]
     if op.is_view and not keys & LAYOUTS:  # views of the arguments, not of their copies without tangents
         for r in results:
@@ -201,13 +228,14 @@ def _whole_tangent(t: Tensor, level: int) -> tuple | None:
     return None
 
 
-def _own_memory(t: Tensor, tangents: list) -> Tensor:
+def _own_memory(t: Tensor, tangents: list, level: int) -> Tensor:
     """A tangent that later writes may change: no argument's tangent, and every element at a place of its own."""
     given = [v for a in tangents for v in (a if isinstance(a, list) else [a])]
     shared = any(v is not None and v._counter is t._counter for v in given)
-    return (
-        t.clone(memory_format=devices.contiguous_format) if shared or may_overlap(t._array.shape, stride_of(t)) else t
-    )
+    if not shared and not may_overlap(t._array.shape, stride_of(t)):
+        return t
+    with recording(level):
+        return t.clone(memory_format=devices.contiguous_format)
 
 
 def argument_tangents(value, level: int):

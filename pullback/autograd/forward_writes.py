@@ -16,7 +16,7 @@ from ..core.tensor import Tensor
 from ..ops.system import dispatch as dispatching
 from ..ops.system.inplace import run_inplace
 from ..ops.system.operator import Operator
-from .forward import argument_tangents, at_levels, below_level, jvp, primal_of, tangent_of, with_tangent
+from .forward import argument_tangents, at_levels, below_level, jvp, primal_of, recording, tangent_of, with_tangent
 from .views import recipe, replay
 
 
@@ -31,16 +31,17 @@ def forward_inplace(op: Operator, args: tuple, written=None):
     with below_level():
         outer = ambient.forward_levels
         if op.inplace_of.is_view:
-            return _reshaped(op, args, tangents[0])
+            return _reshaped(op, args, tangents[0], level)
         if any(t is not None for t in tangents):
-            result = _new_tangent(op.inplace_of, tuple(primal_of(a, level) for a in args), tangents)
+            with recording(level):
+                result = _new_tangent(op.inplace_of, tuple(primal_of(a, level) for a in args), tangents)
             written = partial(_store, args[0], tangents[0], result, level, outer, written)
         return forward_inplace(op, args, written) if outer else run_inplace(op, args, written)
 
 
 def _store(target: Tensor, tangent: Tensor | None, result: Tensor | None, level: int, outer: tuple, then) -> None:
     """Put the new tangent where the old one is, with the levels open that are further out."""
-    with at_levels(outer):
+    with at_levels(outer), recording(level):
         if tangent is not None:
             tangent.zero_() if result is None else tangent.copy_(result)
         elif result is not None:
@@ -49,11 +50,12 @@ def _store(target: Tensor, tangent: Tensor | None, result: Tensor | None, level:
         then()
 
 
-def _reshaped(op: Operator, args: tuple, tangent: Tensor | None):
+def _reshaped(op: Operator, args: tuple, tangent: Tensor | None, level: int):
     """`transpose_` and its kin: the tangent changes its shape with the tensor."""
     out = dispatching.dispatch(op, args)
     if tangent is not None:
-        dispatching.dispatch(op, (tangent, *args[1:]))
+        with recording(level):
+            dispatching.dispatch(op, (tangent, *args[1:]))
     return out
 
 

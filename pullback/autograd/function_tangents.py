@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core.modes import ambient
 from ..core.tensor import Tensor
-from .forward import at_levels, tangent_of, with_tangent
+from .forward import at_levels, recording, tangent_of, with_tangent
 
 
 def push_tangents(ctx, args: tuple, raw: tuple, outputs: tuple) -> None:
@@ -27,7 +27,7 @@ def _push_level(ctx, args: tuple, raw: tuple, outputs: tuple, tangents: list, le
     versions = [None if t is None else t._counter[0] for t in tangents]
     saved, ctx.saved_for_forward = ctx.saved_for_forward, ctx.saved_for_forward or ()
     try:
-        with at_levels(outer):
+        with at_levels(outer), recording(level):
             result = ctx.apply_jvp(*given)
     finally:
         ctx.saved_for_forward = saved

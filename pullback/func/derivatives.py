@@ -153,6 +153,11 @@ def vjp(func, *primals, has_aux: bool = False):
 # ---- forward mode
 def jvp(func, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False):
     """(output, tangent of the output[, aux])."""
+    return _jvp(func, primals, tangents, strict, has_aux, False)
+
+
+def _jvp(func, primals: tuple, tangents: tuple, strict: bool, has_aux: bool, records: bool):
+    """`jvp`; with `records`, what is computed of tangents is recorded under `no_grad` too."""
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     flat, spec = tree_flatten(primals)
@@ -171,7 +176,7 @@ def jvp(func, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux:
         result = above.captured_transform("jvp", func, options, (primals, tangents), {})
         if result is not NotImplemented:
             return result
-    with DualLevel() as level, transforming():
+    with DualLevel(records) as level, transforming():
         duals = [dual(p, t, level) for p, t in zip(flat, flat_t, strict=True)]
         out, aux = split_aux(func(*tree_unflatten(duals, spec)), has_aux, _JVP)
         flat_out, out_spec = tree_flatten(out)
@@ -220,7 +225,7 @@ def linearize(func, *primals):
 
     def moved(*tangents):
         copies = [t.clone() for t in tangents]  # the function may write what it is given
-        leaves, pushed = jvp(run, primals, tree_unflatten(copies, spec))
+        leaves, pushed = _jvp(run, primals, tree_unflatten(copies, spec), False, False, True)
         smooth = [t for o, t in zip(leaves, pushed, strict=True) if o.dtype.category >= 2]
         return tuple(smooth or copies[:1]), leaves  # something must be given
 

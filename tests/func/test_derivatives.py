@@ -357,6 +357,23 @@ def test_what_is_linearized_may_write_what_it_is_given():
     torch.testing.assert_close(push(torch.ones_like(x)), 2 * x * (x * x).cos())
 
 
+def test_tangents_of_what_is_linearized_pass_no_grad():
+    def f(v):
+        with torch.no_grad():
+            y = v.sin().unsqueeze(0)
+            y[0, 0].mul_(v[1])
+            y.t_()
+        return y * v.detach()[0]
+
+    x, t = torch.tensor([0.5, 2.0], dtype=torch.float64), torch.tensor([1.0, -3.0], dtype=torch.float64)
+    expected = jvp(f, (x,), (t,))[1]
+    assert torch.equal(linearize(f, x)[1](t), expected) and expected.count_nonzero() == 2
+    leaf = x.clone().requires_grad_()
+    with torch.no_grad():
+        assert not linearize(f, leaf)[1](t).requires_grad
+    assert not linearize(torch.no_grad()(torch.sin), leaf)[0].requires_grad
+
+
 def test_linearized_integers_and_truths_have_no_tangent():
     out, push = linearize(lambda x: {"y": x * 2, "sign": x > 0, "at": x.argmax()}, torch.tensor([1.0, -3.0]))
     assert out["sign"].tolist() == [True, False] and out["at"].item() == 0 and out["y"].tolist() == [2, -6]

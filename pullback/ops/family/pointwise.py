@@ -257,11 +257,12 @@ class Pointwise(Family):
             found = self._by_half_loop(op, args, result) if half_loop_of(op) is not None else None
             if found is None and all_given and result is compute and (kernel := half_kernel_of(op)) is not None:
                 found = kernel(np, *[array_of(a) for a in self._rounded(op, args, compute)])
-                found = None if found is None else np.asarray(found)  # not a scalar
         except ValueError:  # shapes that do not meet: the rules say which
             return None
         if found is None:
             return None
+        if not found.ndim:  # NumPy gives numbers, which cannot be written
+            found = np.asarray(found)
         if found.ndim > 1 and not all(t._array.flags.c_contiguous for t in tensors):
             found = ufuncs.laid_out(
                 found, [t._array for t in in_order(op, tensors)] if not op.declared.contiguous else []

@@ -119,6 +119,7 @@ REFUSED: dict[str, str] = {
     r"rsub\(\) takes (2|from 0 to 2) positional": "rsub takes alpha by name",
     r"^vmap: (aten::set_|resize_)|accessing `data` under vmap": "changes of memory that would be those of all examples",
     r"tri[lu]: input tensor must have|integer multiplication overflow": "dimensions of each example",
+    r"reaches memory outside of an example": "memory as it lies, inside vmap",
     r"out of bounds for storage of size": "how much memory a result has",
     r"invalid storage offset -": "windows that begin before what a compiled function is given",
     r"not differentiable with respect to argument": "gradients that would be lost are refused in transforms too",

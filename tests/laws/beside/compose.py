@@ -101,6 +101,7 @@ class Composed(Drawn):
             called = f"compiled({module})({', '.join(names)})"
         if not names or not pair.run(f"{out} = {called}", out, seed=self.seed, derived=True):
             return
+        self.same_order()
         if rng.random() < 0.8 and pair.ours[parameters]:
             level = any(word in text for word in modules.LEVEL) or dtype in ("float16", "bfloat16")
             plain = 3 if level else -2 if "double" not in state else None

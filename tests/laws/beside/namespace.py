@@ -130,7 +130,7 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool, device: str =
         """The second gradient of a function: of its first one, which autograd records."""
 
         def run(v):
-            (g,) = torch.autograd.grad(weighted(f(v)), v, create_graph=True)
+            (g,) = torch.autograd.grad(weighted(f(v)) + 0 * weighted(v), v, create_graph=True)
             return torch.autograd.grad(weighted(g) + 0 * weighted(v), v)[0]
 
         return own(run)
@@ -139,7 +139,7 @@ def namespace(name: str, arrays: list[np.ndarray], compiles: bool, device: str =
         """What trains a penalty on gradients: a function, and the square of its slope."""
 
         def run(v):
-            out = weighted(f(v))
+            out = weighted(f(v)) + 0 * weighted(v)
             (g,) = torch.autograd.grad(out, v, create_graph=True)
             return torch.autograd.grad(out + (g * g.conj()).real.sum() + 0 * weighted(v), v)[0]
 
