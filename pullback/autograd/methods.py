@@ -10,7 +10,7 @@ from ..core import modes
 from ..core.geometry import Geometry
 from ..core.layers import extend
 from ..core.modes import ambient
-from ..core.node import SAVED, Node, SavedTensor, current_autograd, edge_of, own_autograd, requires_grad
+from ..core.node import SAVED, AccumulateGrad, Node, SavedTensor, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.storage import storage_of
 from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, PLAIN, SPARSE, TRANSFORMED, Tensor, innermost, undeletable
 from ..ops.system.inplace import told_mode
@@ -162,6 +162,8 @@ def register_hook(self, hook) -> RemovableHandle:
     if ambient.transforms or ambient.reverse_levels:
         hook = hook_of_tensor(hook, self, edge_of(self)[0])
     a = own_autograd(self)
+    if a.edge is not None and isinstance(a.edge[0], AccumulateGrad):  # what stands for a leaf inside a transform
+        a = own_autograd(a.edge[0].variable)
     if a.edge is None:
         if a.hooks is None:
             a.hooks = Hooks()

@@ -23,6 +23,12 @@ from ..ops.system.dispatch import dispatch
 _SWITCHES = modes.GRAD | modes.INFERENCE | modes.BELOW_AUTOGRAD
 
 
+def _is_gone(leaf: Tensor) -> bool:
+    """Whether a leaf is the argument of a transform of which nothing is left, so that nobody can ask for its gradient."""
+    level = leaf.__dict__.get("_level")
+    return level is not None and level() is None
+
+
 class ReverseLevel:
     """One open `grad` or `vjp`: inside, calls are recorded, whatever was switched off outside."""
 
@@ -84,6 +90,7 @@ class ReverseLevel:
             tangents = value._autograd.tangents if value._autograd is not None else None
             value = value.shallow(Autograd(True))
             value._autograd.tangents = tangents
+            value._level = weakref.ref(self)
         elif value.is_leaf:
             value = value.view_as(value)
         value._keys &= ~INFERENCE_TENSOR
@@ -114,7 +121,7 @@ class ReverseLevel:
             if node in seen:
                 continue
             seen.add(node)
-            if isinstance(node, AccumulateGrad) and id(node.variable) not in own:
+            if isinstance(node, AccumulateGrad) and id(node.variable) not in own and not _is_gone(node.variable):
                 return True
             stack.extend(e[0] for e in node.edges if e is not None)
         return False

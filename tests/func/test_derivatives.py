@@ -305,7 +305,9 @@ def test_what_is_pushed_through_a_compiled_linear_function_has_no_history():
     for f in (torch.sin, torch.compile(torch.sin)):
         out, push = torch.func.linearize(f, x)
         assert not push(x).requires_grad and torch.allclose(push(x), x.cos() * x)
+        assert not torch.func.linearize(grad(lambda v, f=f: f(v).sum()), x)[1](x).requires_grad
     outer = torch.ones(2, requires_grad=True)
+    assert torch.func.linearize(grad(lambda v: (v.sin() * outer).sum()), x)[1](x).requires_grad
     assert torch.func.linearize(torch.compile(lambda v: v.sin() * outer), x)[1](x).requires_grad
 
 

@@ -60,6 +60,20 @@ def test_a_hook_runs_in_the_backward_of_its_own_transform_alone():
     assert torch.allclose(grad(grad(inner))(y), expected)
 
 
+def test_a_hook_of_what_stands_for_a_leaf_in_forward_mode_is_the_leaf_s():
+    leaf = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    def f(v):
+        with torch.no_grad():
+            same = v.view(2)
+        same.register_hook(lambda g: g * 100)  # of another leaf
+        v.register_hook(lambda g: g * 2)
+        return v * v
+
+    jvp(f, (leaf,), (torch.ones(2),))[1].sum().backward()
+    assert leaf.grad.tolist() == [4.0, 4.0]
+
+
 def test_a_hook_inside_vmap_sees_the_gradient_of_one_example():
     def f(y):
         z = y * y
