@@ -77,7 +77,9 @@ class Ambient(threading.local):
         self.dispatch_disabled = False  # whether dispatch modes and dispatching subclasses are passed by
         self.function_disabled = 0  # 1: subclasses' overrides are off, 2: modes' too
         self.forward_levels: tuple = ()
-        self.recorded_levels: frozenset = frozenset()  # those of them of which the tangents are recorded under no_grad too
+        self.recorded_levels: frozenset = (
+            frozenset()
+        )  # those of them of which the tangents are recorded under no_grad too
         self.forward_off = False  # whether forward mode was switched off, whatever levels of it are open
         self.reverse_levels: tuple = ()  # open reverse-mode transforms, innermost last
         self.function_levels = 0  # how many function transforms of any kind are open

@@ -14,6 +14,7 @@ from ..amp.autocast import autocast, casting
 from ..autograd.calls import grad
 from ..autograd.dependencies import dependencies
 from ..autograd.engine import needed_for
+from ..autograd.saved import unhooked
 from ..capture.fake.mode import FakeTensorMode
 from ..capture.front.inputs import stand_in
 from ..capture.shapes.numbers import wrap
@@ -114,7 +115,7 @@ class JointTrace:
 
     # ---- the pass
     def run(self) -> Joint:
-        with self.fake_mode, self.trace, self.functional:
+        with unhooked(), self.fake_mode, self.trace, self.functional:  # hooks are for what is saved when the graph runs
             out = self.f(*self.args)
             self._refuse_gradients()
             self._refuse_writes()

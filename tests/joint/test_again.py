@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from pullback.utils.checkpoint import checkpoint
 
 
 class Reversed(torch.autograd.Function):
@@ -202,3 +203,38 @@ def test_parameters_whose_norm_is_followed_without_gradients() -> None:
     expected = [[1.9488642, -0.3141602, 1.7137344], [-6.8383474, 3.1495824, -2.9123378]]  # recorded from PyTorch
     np.testing.assert_allclose(found[0], expected, rtol=1e-4)
     np.testing.assert_allclose(found[1], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_gradients_of_gradients_inside_a_checkpoint_and_hooks_see_no_tracing(backend):
+    seen = []
+
+    def pack(t):
+        seen.append(type(t) is torch.Tensor)
+        return t * 1
+
+    def step_of(f):
+        def step(u):
+            u = u * 1
+            (g,) = torch.autograd.grad(f(u).sum(), u, create_graph=True)
+            return g * u
+
+        return step
+
+    def f(v):
+        return torch.nn.functional.hardtanh(v, 0) * v.sin()
+
+    def run(step):
+        x = torch.linspace(-1, 2, 6, requires_grad=True)
+        y = step(x)
+        y.sum().backward()
+        return y.detach(), x.grad
+
+    want = run(step_of(f))
+    compiled = step_of(torch.compile(f, backend=backend))
+    for _ in range(2):  # what the first call traced, the second one runs
+        torch.testing.assert_close(run(lambda x: checkpoint(compiled, x, use_reentrant=False)), want)
+    torch.compiler.reset()
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        torch.testing.assert_close(run(step_of(torch.compile(f, backend=backend))), want)
+    assert seen and all(seen) and len(seen) < 20

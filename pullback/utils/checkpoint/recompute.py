@@ -213,7 +213,7 @@ DETERMINISM_CHECKS: dict[str, Callable] = {"default": describe, "none": lambda _
 
 def run_checkpointed(function: Callable, frame: Frame, forward_context, args: tuple, kwargs: dict):
     """The forward of a checkpointed region."""
-    if not ambient.mode & modes.GRAD:
+    if not ambient.mode & modes.GRAD or ambient.recorded_levels:  # tangents that are recorded would not be made again
         return function(*args, **kwargs)
     frame.keep_inputs(args)
     result, returned = None, False

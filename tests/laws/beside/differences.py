@@ -196,7 +196,12 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "PyTorch's tangents of other dtypes",
     ),
     (
-        r"layer_norm(.|\n)*(pushed|columns)\((.|\n)*(pushed|columns)\(",
+        r"requires_grad and \w\.register_hook(.|\n)*batched\w*\(",
+        r"\((float|complex)|requires_grad",
+        "inside vmap, what is differentiated outside requires grad, and may have hooks",
+    ),
+    (
+        r"layer_norm(.|\n)*(pushed|columns)\((.|\n)*(pushed|columns)\(|layer_norm(.|\n)*(bent|steep)\((pushed|columns)\(|layer_norm(.|\n)*slope\(slope\((pushed|columns)\(",
         r"float",
         "PyTorch's second tangents of layer norm, which do not vanish where all elements move alike",
     ),
