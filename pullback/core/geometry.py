@@ -173,7 +173,8 @@ def broadcast_shapes(*shapes: Sequence) -> tuple:
         if len(shape) > len(out):
             out = [1] * (len(shape) - len(out)) + out
         shift = len(out) - len(shape)
-        for i, s in enumerate(shape):
+        for i in range(len(shape) - 1, -1, -1):  # the last sizes that do not meet are the ones that PyTorch names
+            s = shape[i]
             have = out[i + shift]
             if have == 1:
                 out[i + shift] = s

@@ -100,3 +100,19 @@ def test_no_elements_are_dense_whatever_their_strides():
     for shape, stride in (((2, 0), (0, 1)), ((0, 2), (1, 0)), ((0,), (7,)), ((2, 0, 3), (0, 0, 0))):
         assert is_dense(shape, stride)
     assert is_dense((2, 3), (1, 2)) and not is_dense((2, 3), (0, 1))
+
+
+@pytest.mark.parametrize(
+    "shapes, words",
+    [
+        (
+            ((10, 10), (11, 11)),
+            r"size of tensor a \(10\) must match the size of tensor b \(11\) at non-singleton dimension 1",
+        ),
+        (((2, 10, 10), (11, 11)), "at non-singleton dimension 2"),
+        (((10, 2), (11, 2)), "at non-singleton dimension 0"),
+    ],
+)
+def test_of_sizes_that_do_not_meet_the_last_are_named(shapes, words):
+    with pytest.raises(RuntimeError, match=words):
+        broadcast_shapes(*shapes)

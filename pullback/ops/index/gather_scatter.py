@@ -7,6 +7,7 @@ and nothing else.
 
 from __future__ import annotations
 
+from ...core import dtype as dtypes
 from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.geometry import wrap_dim
@@ -109,6 +110,10 @@ gather = operator(
 @front("torch.take_along_dim", "Tensor.take_along_dim", past=(ANY,))
 def take_along_dim(input, indices, dim=None, *, out=None) -> Tensor:
     """Elements along a dimension, `indices` broadcast against the rest; all elements in a row without a dimension."""
+    if indices.dtype not in (dtypes.int32, dtypes.int64):
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_name}"
+        )
     if dim is None:
         return exports["torch"]["gather"](input.reshape(-1), 0, indices.reshape(-1), out=out)
     if input.ndim != indices.ndim:

@@ -146,6 +146,8 @@ def pick(xp, array, indices):
 
 def put(xp, array, indices, values, accumulate: bool) -> None:
     """`array[indices] = values`, or `+=` with every value counted, however often an element is named."""
+    if not indices:
+        raise RuntimeError("index_put_(): at least one index must be provided")
     if values.size == 1 and not accumulate and _only_a_mask(indices):  # one number for all: it is cast, as in a fill
         values = _cast_number(values, array.dtype)
     mask = _leading_mask(array, indices)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core import dtype as dtypes
 from ...core.dtype import dtype
+from ...core.promotion import promote_types
 from ...core.tensor import Tensor
 
 LAPACK_DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
@@ -79,7 +80,7 @@ def norm_dtype(given: dtype | None, own: dtype, name: str) -> None:
     if given.is_complex != own.is_complex:
         kind = "complex" if own.is_complex else "real"
         raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {given.scalar_name}")
-    if given.itemsize < own.itemsize:
+    if promote_types(given, own) is not given:
         raise RuntimeError(
             f"{name}: the dtype of the input ({own.scalar_name}) should be convertible without narrowing to the "
             f"specified dtype ({given.scalar_name})"

@@ -328,3 +328,9 @@ def test_numbers_are_scattered_in_place():
     leaf = torch.zeros(3, requires_grad=True)
     (leaf * 2).scatter_(0, torch.tensor([1]), 5.0).sum().backward()
     assert leaf.grad.tolist() == [2.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool, torch.int16])
+def test_indices_along_a_dimension_are_integers(dtype):
+    with pytest.raises(RuntimeError, match=r"take_along_dim\(\): dtype of indices should be Long but got"):
+        torch.take_along_dim(torch.eye(2), torch.zeros(2, 2, dtype=dtype), 0)

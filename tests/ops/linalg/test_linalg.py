@@ -417,3 +417,11 @@ def test_principal_components_of_a_sparse_matrix_are_those_of_the_dense_one(layo
     torch.testing.assert_close(*parts)
     with pytest.raises(ValueError, match="2-dimensional"):
         torch.pca_lowrank(torch.ones(2, 3, 3).to_sparse(), q=2)
+
+
+@pytest.mark.parametrize("own, given", [(torch.bfloat16, torch.float16), (torch.float16, torch.bfloat16)])
+def test_halves_are_not_read_as_each_other(own, given):
+    x = torch.ones(3, dtype=own)
+    with pytest.raises(RuntimeError, match="should be convertible without narrowing to the specified dtype"):
+        torch.linalg.vector_norm(x, dtype=given)
+    assert torch.linalg.vector_norm(x, dtype=own).dtype is own
