@@ -73,8 +73,9 @@ def write(
     bad = Buffer("bad", dtypes.int32, 1, "flag")
     items, flow, nests = _launches(order, kept, bad)
     for n in products_swapped(items, flow, fed - (dropped or set()) | kept):
-        for row in (order, items, flow):
-            row[n : n + 2] = row[n + 1], row[n]
+        order[n], order[n + 1] = order[n + 1], order[n]
+        items[n], items[n + 1] = items[n + 1], items[n]
+        flow[n], flow[n + 1] = flow[n + 1], flow[n]
     over = landed(landing, order, flow, {n: nest for n, (nest, _) in nests.items()}, grouped=True).places
     printed, found = {n: nest for n, (nest, _) in nests.items()}, []
     for parted in (True,) if dropped else (True, False) if over else (False,):
@@ -102,8 +103,8 @@ def write(
     if parts.cuts:
         dead = [tuple(k for k, v in enumerate(inputs) if v.buffer in gone) for gone in parts.dead]
         born = [tuple(k for k, b in enumerate(outputs) if b in new) for new in parts.born]
-        split = {"arenas": tuple(parts.arenas), "stays": tuple(parts.stays), "cuts": tuple(parts.cuts)}
-        plan = replace(plan, **split, dead=tuple(dead), born=tuple(born))
+        plan = replace(plan, arenas=tuple(parts.arenas), stays=tuple(parts.stays), cuts=tuple(parts.cuts))
+        plan = replace(plan, dead=tuple(dead), born=tuple(born))
     described = [describe(item) for item in order]
     heard = (order, in_use(shared, fed | set(over), kept)) if listeners else ([], [])
     more = dict.fromkeys(item.prelude for item in order if isinstance(item, Launched))
