@@ -17,9 +17,17 @@ from collections.abc import Callable
 
 import pullback as torch
 from pullback.backward.switch import enable
-from tests.capture.python_programs import KINDS, generate
+from tests.capture.object_programs import Objects
+from tests.capture.override_programs import Overriding
+from tests.capture.python_programs import Generator, LaterHooks
 
 STEPS = 4
+KINDS = {"python": Generator, "hooks": LaterHooks, "overrides": Overriding, "objects": Objects}
+
+
+def generate(seed: int, length: int = 7, kind: str = "python") -> str:
+    """The source of a program."""
+    return KINDS[kind](seed, length).program()
 
 
 def plain(f: Callable) -> Callable:
@@ -71,7 +79,7 @@ def same(a, b) -> bool:
 def run(source: str, compiled: Callable, around: Callable) -> list:
     """All that can be seen of a program: what each call gave and left."""
     world: dict = {"__name__": "fuzzed"}
-    exec(compile(source, "<fuzzed>", "exec"), world)
+    exec(compile(source, "<fuzzed>", "exec", dont_inherit=True), world)
     world.update(box=world["Box"](1.0), items=[0.5, 1.0, 1.5], shape=3, leaf=True)
     f, seen = compiled(world["program"]), []
     for step in range(STEPS):

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from tests.capture.fuzz import TARGETS, differences
-from tests.capture.python_programs import KINDS, generate
+from tests.capture.fuzz import KINDS, TARGETS, differences, generate
 
 SECONDS = 6  # for each target; `python -m tests.capture.fuzz` runs as many as wanted
 

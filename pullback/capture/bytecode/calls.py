@@ -83,6 +83,7 @@ COMPARING = frozenset(
 SPREADING = frozenset(
     "extend extendleft update __iadd__ __ior__ difference_update intersection_update symmetric_difference_update".split()
 )
+ONE_BY_ONE = {"extend": "append", "extendleft": "appendleft", "__iadd__": "append"}  # what they do for each value
 KEYED = frozenset("add discard remove pop setdefault __setitem__ __delitem__ move_to_end".split())
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 # Context managers that only note what was before and switch what a capture follows: one from before the graph may be left.
@@ -399,7 +400,7 @@ class Calls(Native):
             self._refuse_iterators(args)
             return self._pure(cls, args, kwargs, 1)
         if cls is Parameter:
-            return self.native_call(cls, args, kwargs)
+            return self._parameter(*args, **kwargs)
         if issubclass(cls, Parameter) or issubclass(cls, GraphModule):
             raise Break(f"it makes a {cls.__name__}")
         meta = class_attribute(type(cls), "__call__")
@@ -429,6 +430,14 @@ class Calls(Native):
         if init is not object.__init__ and init is not BaseException.__init__:
             init(result, *[self.inside(a) for a in args], **kwargs)
         return result
+
+    def _parameter(self, data=None, requires_grad: bool = True):
+        """A parameter on the memory of a tensor, which in the graph is a value of its own."""
+        if data is not None and type(data) not in (Tensor, Parameter):
+            raise Break(f"it makes a Parameter of a {type(data).__name__}")
+        if data is not None:
+            data = self.native_call(Tensor.detach, (data,), {})  # type: ignore[attr-defined]
+        return self.native_call(Parameter, (data, requires_grad), {})
 
     # ---- built-in functions
     def _builtin(self, function, args: tuple, kwargs: dict):
@@ -537,6 +546,11 @@ class Calls(Native):
 
     def _change(self, function, owner, kind: type, name: str, args: tuple, kwargs: dict):
         """A method that changes a container from outside."""
+        if name in ONE_BY_ONE and self._is_lazy(*args):
+            add = ONE_BY_ONE[name]
+            for value in self.as_iterator(*args):  # which may look at the container, or raise half way
+                self._change(getattr(owner, add), owner, kind, add, (value,), {})
+            return owner if name == "__iadd__" else None
         if name in SPREADING:
             args = tuple([self._spread(a, kind) for a in args])
         elif name in KEYED and issubclass(kind, (dict, set)):
@@ -547,6 +561,14 @@ class Calls(Native):
         if name == "sort":
             return self._sort(owner, kwargs)
         return self.outside.settled(self.journal.call(function, args, kwargs, (ALL,)))
+
+    def _is_lazy(self, *args) -> bool:
+        """Whether something is given that makes values as they are asked for."""
+        return (
+            len(args) == 1
+            and not self.outside.is_outside(args[0])
+            and class_attribute(type(args[0]), "__next__") is not ABSENT
+        )
 
     def _sort(self, owner: list, kwargs: dict) -> None:
         """`xs.sort(key=...)`: what it comes to is written, since the keys are of this capture."""

@@ -60,6 +60,7 @@ def listen(world: Tracing, function, args: tuple, kwargs: dict) -> PendingHandle
             check_hook(world, *args[1:], **kwargs)
         except Break as refused:
             raise Break(refused.reason, before_use(world, t)) from None
+        world.hooked_leaves.add(id(t))
         return None
     if id(t) not in world.outside.reals or not t.is_leaf or not t.requires_grad or function is RETAIN_GRAD:
         raise Break(f"it calls {function.__name__} of a tensor, which must be the real one", before_use(world, t))

@@ -26,6 +26,7 @@ from ...core.tensor import FAKE, NoData, Tensor
 from ...graph import map_arg
 from ...nn.module import Module
 from ...ops.system import offers
+from ...ops.system.overrides import disable_torch_function
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..front.fakes import NO_FAKES, holds_fakes
 from ..shapes.errors import GuardOnDataDependentSymNode
@@ -455,7 +456,8 @@ class Native(Attributes):
         if is_leaf and id(out) not in self.outside.reals:
             if id(out) not in self.made_leaves and function is not Tensor.requires_grad_:
                 out._autograd = None  # a factory was asked for it, which the graph's call of it does not say
-                Tensor.requires_grad_(out)
+                with disable_torch_function():
+                    Tensor.requires_grad_(out)
             self.made_leaves.setdefault(id(out), (out, self.top.count))
         if not ambient.mode & (modes.TRANSFORM | modes.FORWARD):
             for value in out if type(out) is tuple else (out,):

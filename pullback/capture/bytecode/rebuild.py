@@ -102,10 +102,12 @@ class Rebuild:
             kind = spent_class(value._autograd.edge[0].name())
             self.conditions.namespace["spent"] = spent
             self.lines.append(f"{variable} = spent({variable}, {self.name(kind)})")
-        if cls is Parameter:  # one that requires grad is made between graphs
-            self.lines.append(f"{variable} = {self.name(Parameter)}({variable}, requires_grad=False)")
+        if cls is Parameter:
+            self.lines.append(f"{variable} = {self.name(Parameter)}({variable}, requires_grad={value.requires_grad})")
         elif isinstance(value, Tensor) and cls is not Tensor:
             self.lines.append(f"{variable} = as_given({variable}, {self.name(cls)})")
+        if id(value) in self.world.made_leaves and cls is not Parameter:
+            self.lines.append(f"{variable}.requires_grad_({value.requires_grad})")
         for key, state in self.outside.marked.get(id(value), (None, {}))[1].items():
             self.lines.append(f"{variable}.{key} = {self.expression(state)}")
         return variable
@@ -118,12 +120,12 @@ class Rebuild:
         return any(node.saved for node in history([value]) if id(node) in self.world.spent)
 
     def results_of_graph(self) -> list:
-        """What the graph gives: values whose history is spent without it."""
+        """What the graph gives: values whose history is spent, and leaves, without it."""
         find = self.world.trace.outside
         nodes = [find(v) for v in self.results]
-        graph = self.world.trace.graph
+        graph, made = self.world.trace.graph, self.world.made_leaves
         return [
-            graph.call_function(find_operator("detach.default"), (n,)) if self._is_spent(v) else n
+            graph.call_function(find_operator("detach.default"), (n,)) if self._is_spent(v) or id(v) in made else n
             for n, v in zip(nodes, self.results, strict=True)
         ]
 

@@ -387,9 +387,14 @@ class Capture:
                 raise Break(f"it drops the generator {generator.__name__} half way, inside of a block")
 
     def _check_leaves(self, rebuild: Rebuild) -> None:
-        """A leaf that the program makes, and that outlives the graph with its history, must be made outside of it."""
+        """A leaf that the program makes, and of which a result that outlives the graph has its history, must be made outside of it."""
         result = self.world.made_leaves
-        lasting = [t for t in rebuild.results if isinstance(t, Tensor) and requires_grad(t)] if result else []
+        bare = result.keys() - self.world.hooked_leaves  # made again without history
+        lasting = (
+            [t for t in rebuild.results if isinstance(t, Tensor) and requires_grad(t) and id(t) not in bare]
+            if result
+            else []
+        )
         if lasting:
             leaves = {id(n.variable) for n in history(lasting) if isinstance(n, AccumulateGrad)}
             steps = [step for key, (_, step) in result.items() if key in leaves]

@@ -190,6 +190,7 @@ class Tracing(Operations):
         self.made_leaves: dict[
             int, tuple[Tensor, int]
         ] = {}  # tensors that the program made and asked gradients of, and where
+        self.hooked_leaves: set[int] = set()  # ids of tensors that the program made and hooked
         self.copiers: dict[
             int, Any
         ] = {}  # copies that are being made, by the id of what `__deepcopy__` methods hand on

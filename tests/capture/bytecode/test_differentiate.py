@@ -250,3 +250,30 @@ def test_a_parameter_is_made():
 
     p, known, shape = torch.compile(f, backend="aot_eager", fullgraph=True)(torch.ones(2))
     assert type(p) is torch.nn.Parameter and p.tolist() == [2.0, 2.0] and known and shape == (1,)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_leaves_outlive_the_graph_that_made_them(backend):
+    def f(x):
+        w, p = (x * 2).requires_grad_(), torch.nn.Parameter(x)
+        p.data.add_(1)
+        return w, p, x
+
+    w, p, x = torch.compile(f, backend=backend, fullgraph=True)(torch.ones(2))
+    assert w.is_leaf and p.is_leaf and type(p) is torch.nn.Parameter and not x.requires_grad
+    (w * p).sum().backward()
+    assert (w.grad.tolist(), p.grad.tolist(), x.tolist()) == ([2.0, 2.0], [2.0, 2.0], [2.0, 2.0])
+    p.data.add_(1)
+    assert x.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_hooks_of_leaves_that_a_program_made_stay(backend):
+    def f(x):
+        w = (x * 2).requires_grad_()
+        w.register_hook(lambda g: g * 3)
+        return w
+
+    w = torch.compile(f, backend=backend)(torch.ones(2))
+    w.sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0]
