@@ -124,7 +124,7 @@ class Seams:
 
     # ---- asked by operators, of other layouts and names
     empty_sparse: Callable[[tuple, layout, dtype | None, Any], Tensor] = seam(
-        _without("the layer of sparse tensors"), asked_by="ops.make.factories", set_by="ops.layout.sparse.construct",
+        _without("the layer of sparse tensors"), asked_by="ops.make.factories ops.make.like", set_by="ops.layout.sparse.construct",
         promise="a sparse tensor without elements, of any sparse layout",
     )
     sparse_rows: Callable[..., Tensor] = seam(

@@ -135,10 +135,11 @@ def _pixels_of_channels(x, axes: tuple):
 def moments(x, axes: tuple):
     """Mean and biased variance over some axes, which are kept."""
     kept = [1 if d in axes else s for d, s in enumerate(x.shape)]
-    if (pixels := _pixels_of_channels(x, axes)) is not None:
-        layout, x = (x.size // x.shape[1], x.shape[1], 1), pixels
-    elif (layout := _channels(x, axes)) is None:
+    pixels = _pixels_of_channels(x, axes)
+    layout = _channels(x, axes) if pixels is None else (x.size // x.shape[1], x.shape[1], 1)
+    if layout is None:
         return None
+    x = x if pixels is None else pixels
     mean, variance = (np.empty(kept, x.dtype) for _ in range(2))
     _native.channels("moments", x, mean, variance, *layout, _threads(x))
     return mean, variance
