@@ -34,6 +34,7 @@ RENAMED: dict[str, str] = {
     "torch.fx._pytree": "pullback.graph.tree_calls",
     "torch.fx._symbolic_trace": "pullback.graph.tracer",
     "torch.fx.graph_module": "pullback.graph.module",
+    "torch.fx.experimental.optimization": "pullback.graph.passes.inference",
     "torch.fx.experimental.rewriter": "pullback.graph.rewriter",
     "torch.fx.immutable_collections": "pullback.graph.immutable",
     "torch.fx.subgraph_rewriter": "pullback.graph.passes.replace_pattern",
