@@ -125,3 +125,52 @@ def test_identities_and_masks_of_results():
     assert torch.masked._output_mask(torch.masked.sum, x, 1, mask=mask).tolist() == [True, False]
     with pytest.raises(NotImplementedError, match="identity of amax on torch.complex64 input"):
         torch.masked._reduction_identity("amax", torch.tensor(1j))
+
+
+ENTRIES = torch.tensor([[0.0, 1, 2, 0], [3, 4, 0, 0], [0, 0, 0, 0]])
+TAKING = torch.tensor([[True, False, True, False], [True, True, False, True], [False, False, False, False]])
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("sum", [[2.0], [7.0]]),
+        ("prod", [[0.0], [0.0]]),
+        ("amax", [[2.0], [4.0]]),
+        ("amin", [[0.0], [0.0]]),
+    ],
+)
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_tensors_are_reduced_where_the_mask_is_true(name, expected, layout):
+    """An element of the mask that is not specified counts as zero, and a row without any has no result."""
+    result = getattr(torch.masked, name)(
+        ENTRIES.to_sparse(layout=layout), 1, keepdim=True, mask=TAKING.to_sparse(layout=layout)
+    )
+    assert result.layout is layout and result.shape == (3, 1) and result._nnz() == 2
+    assert result.to_dense().tolist() == [*expected, [0.0]]
+
+
+def test_without_a_mask_specified_elements_are_added():
+    result = torch.masked.sum(ENTRIES.to(torch.int8).to_sparse(), 0)
+    assert result.layout is torch.sparse_coo and result.dtype is torch.int64
+    assert result._indices().tolist() == [[0, 1, 2]] and result._values().tolist() == [3, 5, 2]
+    assert torch.masked.sum(ENTRIES.to_sparse()).item() == 10.0
+    with pytest.raises(ValueError, match="masked prod expects explicit mask for sparse_coo tensor input"):
+        torch.masked.prod(ENTRIES.to_sparse(), 1)
+
+
+def test_a_sparse_mean_of_rows():
+    result = torch.masked.mean(ENTRIES.to_sparse_csr(), 1, keepdim=True, mask=TAKING.to_sparse_csr())
+    assert result.to_dense().flatten().tolist() == pytest.approx([1.0, 7 / 3, 0.0])
+
+
+@pytest.mark.parametrize("name", ["argmax", "median", "logsumexp", "norm"])
+def test_other_reductions_take_dense_tensors(name):
+    with pytest.raises(ValueError, match=f"masked {name} expects strided tensor \\(got torch.sparse_coo tensor\\)"):
+        getattr(torch.masked, name)(ENTRIES.to_sparse(), dim=1)
+
+
+def test_a_sparse_reduction_has_a_gradient():
+    x = ENTRIES.to_sparse().requires_grad_()
+    (2 * torch.masked.sum(x, 1, mask=TAKING).to_dense()).sum().backward()
+    assert x.grad.to_dense().tolist() == (2 * TAKING * (ENTRIES != 0)).tolist()
