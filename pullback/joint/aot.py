@@ -19,6 +19,7 @@ from ..capture.front.boxing import takes_lists, unboxed
 from ..capture.front.compile import counters
 from ..capture.shapes import ShapeEnv
 from ..capture.trace.make_fx import by_operator
+from ..capture.trace.program import WholeCall
 from ..capture.trace.subclasses import is_wrapper
 from ..core import modes, tree
 from ..core.events import publish, stage
@@ -467,7 +468,29 @@ def aot_module_simplified(
         return tree.tree_unflatten(result.consume(flat), result.joint.out_spec)
 
     forward.consume = consume  # type: ignore[attr-defined]
+    if isinstance(mod, GraphModule) and _has_hooks(mod):
+        return _by_operators_in_transforms(mod, forward)
     return forward if homes or not known else _direct(known[0]) or forward
+
+
+def _has_hooks(mod: GraphModule) -> bool:
+    """Whether a captured program registers hooks of tensors or nodes."""
+    return any(
+        isinstance(n.target, WholeCall) and "hook" in n.target.__name__
+        for g in mod.modules()
+        if isinstance(g, GraphModule)
+        for n in g.graph.nodes
+    )
+
+
+def _by_operators_in_transforms(mod: GraphModule, forward: Callable) -> Callable:
+    """The compiled function of a program with hooks. Inside `func.grad` a hook belongs to the backward of the innermost level alone,
+    which a compiled gradient, differentiated again, does not tell from the others: there, the program runs as operators."""
+
+    def run(*args):
+        return mod(*args) if ambient.reverse_levels else forward(*args)
+
+    return run
 
 
 def _direct(result: FlatCall) -> Callable | None:

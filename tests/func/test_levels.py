@@ -60,6 +60,45 @@ def test_a_hook_runs_in_the_backward_of_its_own_transform_alone():
     assert torch.allclose(grad(grad(inner))(y), expected)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_hooks_in_compiled_functions_run_in_the_backward_of_their_own_transform_alone(backend, depth):
+    def f(v):
+        square = v * v
+        if square.requires_grad:  # as it does in what is differentiated, captured or not
+            square.register_hook(lambda g: g * 2)
+        return (square * v).sum()
+
+    def nested(inner, n=depth):
+        return grad(inner) if n == 1 else grad(lambda v: nested(inner, n - 1)(v).sum())
+
+    x = torch.tensor([2.0, 3.0])
+    want = {1: [20.0, 45.0], 2: [20.0, 30.0], 3: [10.0, 10.0]}[depth]
+    compiled = torch.compile(f, backend=backend)
+    assert nested(f)(x).tolist() == nested(compiled)(x).tolist() == want
+    assert torch.compile(nested(f), backend=backend)(x).tolist() == want
+    assert torch.compile(lambda v: nested(compiled)(v) * 1, backend=backend)(x).tolist() == want
+
+
+@pytest.mark.parametrize("recording", [True, False])
+def test_captured_transforms_show_whether_tensors_require_grad_as_they_do_eagerly(recording):
+    def f(v, w):
+        return (v * w).sum() * (3 if v.requires_grad else 1) * (5 if w.requires_grad else 1)
+
+    def run(v):
+        w = torch.ones(2)
+        by_vjp = vjp(lambda u: f(u, w), v)
+        first = grad(f)(v, w)
+        return first, jacrev(f, argnums=1)(v, w), by_vjp[0], by_vjp[1](torch.ones(()))[0], jvp(f, (v, w), (w, w))[1]
+
+    x = torch.tensor([2.0, 3.0])
+    with torch.set_grad_enabled(recording):
+        want = run(x)
+        for have in (torch.compile(run, backend="eager")(x), torch.compile(run, backend="aot_eager")(x)):
+            assert [t.tolist() for t in have] == [t.tolist() for t in want]
+    assert want[0].tolist() == [3.0, 3.0] and want[1].tolist() == [10.0, 15.0] and want[2].item() == 15
+
+
 def test_a_hook_of_what_stands_for_a_leaf_in_forward_mode_is_the_leaf_s():
     leaf = torch.tensor([1.0, 2.0], requires_grad=True)
 

@@ -54,6 +54,8 @@ class Structure:
 class Slice:
     """An operand without one of its dimensions, as `vmap` shows it to a function."""
 
+    tracked = False
+
     def __init__(self, value: Tensor, dim: int):
         self.value, self.dim = value, dim
 
@@ -64,15 +66,21 @@ class Slice:
 
 
 class Region:
-    """One function, captured."""
+    """One function, captured. Those of its arguments that are `tracked` are differentiated by: inside, they require grad, and
+    all is recorded."""
 
-    def __init__(self, trace: ProgramTrace, f: Callable, args: tuple, kwargs: dict, dims: list | None = None):
+    def __init__(
+        self, trace: ProgramTrace, f: Callable, args: tuple, kwargs: dict, dims: list | None = None, tracked: tuple = ()
+    ):
         self.trace, self.given = trace, Structure((args, kwargs))
-        with subprogram.paused_capture(trace):
+        own = {id(t) for t in tree.tree_leaves(tracked) if isinstance(t, Tensor) and t.dtype.category >= 2}
+        with subprogram.paused_capture(trace), modes.masked(0, modes.GRAD if own else 0):
             self.operands = [trace._inside(t) if isinstance(t, Tensor) else t for t in self.given.tensors]
             shown: list[Any] = [
-                Example(t) if d is None else Slice(t, d)
-                for t, d in zip(self.operands, dims or [None] * len(self.operands), strict=True)
+                Example(t, tracked=id(seen) in own) if d is None else Slice(t, d)
+                for t, seen, d in zip(
+                    self.operands, self.given.tensors, dims or [None] * len(self.operands), strict=True
+                )
             ]
             (self.graph,), free = subprogram.capture_functions(trace, [(self._flat(f), shown)])
             self.free = [trace._inside(t) for t in free]

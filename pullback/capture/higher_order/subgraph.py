@@ -40,11 +40,12 @@ NUMBER_IN_STATE = "a loop with an integer in its state is traced with symbolic s
 
 class Example(NamedTuple):
     """An operand to trace with: the value itself, what one step along its first dimension looks like, or (`varies`) a number
-    that is another one at each call."""
+    that is another one at each call; `tracked`: it is differentiated by, so that it requires grad there."""
 
     value: object
     sliced: bool = False
     varies: bool = False
+    tracked: bool = False
 
     def fake(self, mode: FakeTensorMode):
         """A new fake of it; numbers as they are."""

@@ -40,7 +40,7 @@ class SubProgram(ProgramTrace, Joining):
     def operand(self, example: Example):
         """A new input, like an example."""
         value = example.fake(self.fake_mode)
-        if isinstance(value, Tensor) and requires_grad(example.value):
+        if isinstance(value, Tensor) and (requires_grad(example.value) or example.tracked):
             set_requires_grad(value, True)
         self.track(value, self.placeholder())
         return value

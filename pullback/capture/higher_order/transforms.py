@@ -12,6 +12,7 @@ from typing import Any
 from ...batching.vmap import vmap
 from ...core.modes import FORWARD, ambient
 from ...func import derivatives, jacobians
+from ...func.arguments import slice_argnums
 from ...graph import GraphModule
 from .base import distinct
 from .region import Region, Structure, capturing
@@ -28,8 +29,14 @@ RUN: dict[str, Callable] = {
     "vmap": _wrapping(vmap),
     "jvp": lambda f, options, primals, tangents: derivatives.jvp(f, primals, tangents, **options),
     "vjp": lambda f, options, primals, cotangents: derivatives.vjp(f, *primals, **options)[1](*cotangents),
-    "call": lambda f, options, args, kwargs: f(*args, **kwargs),
+    "call": lambda f, options, primals, kwargs: _value(f, options, primals),
 }
+
+
+def _value(f: Callable, options: dict, primals: tuple) -> Any:
+    """What a function gives where it is differentiated, which may ask whether its arguments require grad."""
+    result = derivatives.vjp(f, *primals, **options)
+    return (result[0], result[2]) if options.get("has_aux") else result[0]
 
 
 class Transformed:
@@ -85,19 +92,20 @@ def captured_transform(name: str, func: Callable, options: dict, args: tuple, kw
         primals, tangents = args
         return apply(name, options, Region(trace, func, primals, {}), (primals, tangents))
     if name == "vjp":
-        return _vjp(Region(trace, func, args, {}), args, options)
+        return _vjp(Region(trace, func, args, {}, tracked=args), args, options)
     if name == "vmap":
         options, dims = {k: v for k, v in options.items() if k != "dims"}, options["dims"]
         given = Structure((args, kwargs))
         of_leaves = [*dims, *[0] * (len(given.leaves) - len(dims))]  # tensors given by name are batched along the first
         region = Region(trace, func, args, kwargs, [of_leaves[i] for i in given.places])
         return apply(name, options, region, (args, kwargs))
-    return apply(name, options, Region(trace, func, args, kwargs), (args, kwargs))
+    tracked = slice_argnums(args, options["argnums"]) if name in ("grad_and_value", "jacrev") else ()
+    return apply(name, options, Region(trace, func, args, kwargs, tracked=tracked), (args, kwargs))
 
 
 def _vjp(region: Region, primals: tuple, options: dict) -> tuple:
     if any("nondeterministic_seeded" in getattr(n.target, "tags", ()) for n in region.graph.graph.nodes):
         region.trace.refuse("vjp() of a function that draws random numbers")
-    out = apply("call", {}, region, (primals, {}))
+    out = apply("call", options, region, (primals, {}))
     pull = Pull(region, primals, options)
     return (out[0], pull, out[1]) if options.get("has_aux") else (out, pull)

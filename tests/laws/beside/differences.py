@@ -196,6 +196,11 @@ DIFFERENT: tuple[tuple[str, str, str], ...] = (
         "PyTorch's tangents of other dtypes",
     ),
     (
+        r"def f\d+\((.|\n)*\.detach_\((.|\n)*(slope|pulled|rows)\(.*(slope|pulled|rows|columns|pushed)\(",
+        r"\((float|complex)",
+        "PyTorch's detach_ is one for the innermost transform alone, where its detach is one for all",
+    ),
+    (
         r"requires_grad and \w\.register_hook(.|\n)*batched\w*\(",
         r"\((float|complex)|requires_grad",
         "inside vmap, what is differentiated outside requires grad, and may have hooks",
