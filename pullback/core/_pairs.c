@@ -323,13 +323,20 @@ static PyObject *py_cosine_similarity(PyObject *self, PyObject *args) { /* x1, x
     return tensor_of(r);
 }
 
+static void root_mean_square_rows(long first, long last, void *const *arguments) {
+    const Rows *j = arguments[0];
+    const i64 at = first * j->n * size_of(j->a);
+    BOTH(j->a, root_mean_squares, P(j->a->data + at), j->b ? P(j->b->data) : NULL, P(j->r->data + at), last - first, j->n, j->limit);
+}
+
 static PyObject *py_rms_norm(PyObject *self, PyObject *args) { /* input, normalized_shape, weight, eps */
-    Array *a = floats_of(argument(args, 0)), *w = NULL;
+    Array *a = many_floats_of(argument(args, 0)), *w = NULL;
     Py_ssize_t n;
     double eps;
     NONE_UNLESS(a && a->nd && integers_of(argument(args, 1), &n, 1) == 1 && n == a->shape[a->nd - 1]);
+    NONE_UNLESS(is_small(a) || !is_deterministic(process));
     if (argument(args, 2) != Py_None) {
-        w = floats_of(argument(args, 2));
+        w = many_floats_of(argument(args, 2));
         NONE_UNLESS(w && kind(w) == kind(a) && w->nd == 1 && w->shape[0] == n);
     }
     if (argument(args, 3) == Py_None)
@@ -338,7 +345,9 @@ static PyObject *py_rms_norm(PyObject *self, PyObject *args) { /* input, normali
         NONE_UNLESS(real_of(argument(args, 3), &eps));
     Array *r = new_array(a->nd, a->shape, kind(a));
     if (!r) return NULL;
-    BOTH(a, root_mean_squares, P(a->data), w ? P(w->data) : NULL, P(r->data), count_of(a) / n, n, eps);
+    Rows job = {a, w, r, 1, n, 1, eps};
+    void *const arguments[] = {&job};
+    over_parts(root_mean_square_rows, count_of(a) / n, count_of(a), arguments, a, w, r);
     return tensor_of(r);
 }
 

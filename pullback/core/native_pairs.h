@@ -153,7 +153,7 @@ CLONED static void NAME(cosines)(const T *x, const T *z, i64 rows, i64 n, double
     }
 }
 
-static void NAME(root_mean_squares)(const T *x, const T *weight, T *y, i64 rows, i64 n, double eps) {
+CLONED_WIDE static void NAME(root_mean_squares)(const T *x, const T *weight, T *y, i64 rows, i64 n, double eps) {
     for (i64 r = 0; r < rows; r++, x += n, y += n) {
         double lanes[LANES] = {0}, sum = 0;
         i64 whole = n / LANES * LANES;

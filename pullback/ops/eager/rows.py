@@ -130,7 +130,8 @@ def _or_overridden(body: Callable) -> Callable:
 
 
 def _softmax_lines() -> list[str]:
-    plain = is_plain(["input"], "dim.__class__ is int", "not args", "not kwargs")
+    alone = "(not kwargs or len(kwargs) == 1 and '_stacklevel' in kwargs)"  # modules say where a warning would point to
+    plain = is_plain(["input"], "dim.__class__ is int", "not args", alone)
     run = f"if rows_softmax(a, r, LOGARITHM, a.shape[dim], inner, {_ROW_THREADS}):"
     last = [
         "inner = 0",
