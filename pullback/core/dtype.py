@@ -8,6 +8,7 @@ come from ml_dtypes. `by_numpy` maps a NumPy dtype back to ours.
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from typing import Any
 
@@ -173,6 +174,13 @@ def _of_type(function: str, type: Any) -> dtype:
     raise TypeError(f"{function}(): argument 'type' (position 1) must be torch.dtype, not {type!r}")
 
 
+@functools.cache
+def _limits(real: dtype) -> tuple[float, ...]:
+    info = ml_dtypes.finfo(real.numpy)
+    resolution = float(f"1e-{int(info.nmant * math.log10(2))}")
+    return float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), resolution
+
+
 class finfo:
     """Limits of a floating dtype, as `torch.finfo`.
 
@@ -187,14 +195,10 @@ class finfo:
         if not (d.is_floating_point or d.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d!r}'")
         real = d.to_real()
-        info = ml_dtypes.finfo(real.numpy)
-        self.bits = real.itemsize * 8
-        self.eps = float(info.eps)
-        self.max = float(info.max)
-        self.min = float(info.min)
-        self.tiny = self.smallest_normal = float(info.smallest_normal)
-        self.resolution = float(f"1e-{int(info.nmant * math.log10(2))}")
         self.dtype = real.name
+        self.bits = real.itemsize * 8
+        self.eps, self.max, self.min, self.smallest_normal, self.resolution = _limits(real)
+        self.tiny = self.smallest_normal
 
     def __repr__(self) -> str:
         return (

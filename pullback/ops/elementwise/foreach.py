@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
+from ...core import dtype as dtypes
 from ...core import modes
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import FAKE, META, Tensor
+from ...core.tensor import FAKE, META, PLAIN, Tensor
+from ..eager.functions import choose
 from ..family.base import composite
 from ..system.inplace import check_writable
-from ..system.operator import Operator, exports
+from ..system.operator import Operator, exports, key_of, registry
 from ..system.overloads import overloaded, publish, resolve
 from .arithmetic import check_addcdiv
 from .foreach_nodes import join
@@ -134,12 +138,71 @@ def _publish(name: str, operators: list[Operator], inplace: bool) -> None:
         return
 
     def function(*args, **kwargs):
-        resolve(function, tuple(operators), args, kwargs)
+        if quick is None or kwargs or not _write_all(quick, args):
+            resolve(function, tuple(operators), args, kwargs)
         return args[0] if args else kwargs["self"]
 
+    def allow(allowed: bool) -> None:
+        nonlocal quick
+        quick = ufunc if allowed else None
+
+    ufunc = quick = _ROUNDED_ONCE.get(name)
+    if ufunc is not None:
+        choose(
+            allow,
+            *map(key_of, operators),
+            *(k for k in (f"{name}_.Tensor", f"{name}_.Scalar", f"{name}_.default") if k in registry),
+        )
     function.__name__ = function.__qualname__ = f"_foreach_{name}_"
     function.__doc__ = f"`_foreach_{name}` in place."
     publish(function, f"_foreach_{name}_", homes=("torch",))
+
+
+# What every way to compute rounds alike, so that the array library may write it.
+_ROUNDED_ONCE = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "sqrt": np.sqrt,
+    "neg": np.negative,
+    "abs": np.abs,
+}
+_FLOATS = (dtypes.float32, dtypes.float64)
+_MOST_WRITTEN = 1 << 13  # elements of one tensor; more are worth threads
+
+
+def _write_all(ufunc: np.ufunc, args: tuple) -> bool:
+    """Write plain tensors of few elements where they lie, without a call for each: alone, with a number, or with tensors of their shapes; False, and
+    nothing is written, where it takes more."""
+    if ambient.mode >= 2 or not 0 < len(args) == ufunc.nin or args[0].__class__ not in (list, tuple):
+        return False
+    mine, *others = args
+    alone = not others or ufunc is not np.true_divide and others[0].__class__ is float
+    theirs = mine if alone else others[0]
+    if theirs.__class__ not in (list, tuple) or not mine or len(theirs) != len(mine):
+        return False
+    for t, o in zip(mine, theirs, strict=True):
+        if not (
+            _is_own(t)
+            and t._memory is None
+            and (o is t or _is_own(o))
+            and t.dtype is o.dtype
+            and t._array.shape == o._array.shape
+        ):
+            return False
+    for t, o in zip(mine, theirs, strict=True):
+        a = t._array
+        given = (a,) if not others else (a, a.dtype.type(others[0])) if alone else (a, o._array)
+        ufunc(*given, out=a)
+        t._counter[0] += 1
+    return True
+
+
+def _is_own(t) -> bool:
+    """Whether a value is a plain tensor of few floating-point elements, of which no history is wanted."""
+    known = t.__class__ in PLAIN and not t._keys and t.dtype in _FLOATS and t._array.size <= _MOST_WRITTEN
+    return known and (t._autograd is None or not ambient.mode)
 
 
 def _unary(name: str, inplace: bool) -> list[Operator]:

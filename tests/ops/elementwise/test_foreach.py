@@ -119,3 +119,39 @@ def test_a_tensor_of_scalars_is_so_many_numbers():
     assert lists(both(whole, torch.tensor([2.5]))) == [[3, 10]]
     traced = torch.compile(lambda z, s: torch._foreach_addcdiv(z, z, z, s), backend="eager")
     assert lists(traced(z, torch.tensor([2.0]))) == [[3 + 1j, 4 - 1j]]
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "sqrt", "neg", "abs"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_plain_lists_are_written_as_one_by_one(name, dtype):
+    given = [torch.rand(3, 4, dtype=dtype) + 1, torch.rand(5, dtype=dtype) + 1]
+    other = [torch.rand(3, 4, dtype=dtype) + 1, torch.rand(5, dtype=dtype) + 1]
+    alone = name in ("sqrt", "neg", "abs")
+    operands = [()] if alone else [(other,), (1.3,), ([1.3, 2.5],)]
+    for operand in operands:
+        ours, expected = [t.clone() for t in given], [t.clone() for t in given]
+        with torch.no_grad():
+            assert getattr(torch, f"_foreach_{name}_")(ours, *operand) is ours
+        for k, t in enumerate(expected):
+            getattr(t, f"{name}_")(*[o[k] if isinstance(o, list) else o for o in operand])
+        assert all(torch.equal(a, b) for a, b in zip(ours, expected, strict=True))
+        assert [t._version for t in ours] == [1, 1]
+
+
+def test_lists_that_take_more_are_left_to_the_rules():
+    leaf = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        torch._foreach_add_([torch.ones(2), leaf], 1.0)
+    base = torch.arange(4.0)
+    torch._foreach_add_([base[1:]], [base[:-1].clone()])
+    assert base.tolist() == [0.0, 1.0, 3.0, 5.0]
+    kept = torch.ones(2, requires_grad=True) * 2
+    squared = kept.pow(2)
+    torch._foreach_mul_([kept], 3.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        squared.sum().backward()
+    with pytest.raises(RuntimeError):
+        torch._foreach_add_([torch.ones(2)], [torch.ones(3)])
+    mixed = [torch.ones(2), torch.ones(2, dtype=torch.float64)]
+    torch._foreach_add_(mixed, [torch.ones(2), torch.ones(2)])
+    assert [t.dtype for t in mixed] == [torch.float32, torch.float64]
