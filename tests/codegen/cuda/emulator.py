@@ -141,7 +141,16 @@ extern "C" int emulated_biased(void *, const long *e, long, const char *a, const
     return 0;
 }
 """
-FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-Wl,--exclude-libs,ALL")
+FLAGS = (
+    "-std=c++17",
+    "-O1",
+    "-w",
+    "-fPIC",
+    "-shared",
+    "-ffp-contract=off",
+    "-Wl,--exclude-libs,ALL",
+    "-U_FORTIFY_SOURCE",
+)
 STAND_INS = ("emulated_launch", "emulated_gemm", "emulated_stream", "emulated_workspace", "emulated_biased")
 # A warp's products: every lane shows its part of the operands, and reads those of others once all have.
 EMULATED_UNITS = r"""
