@@ -12,6 +12,7 @@ import dataclasses
 import enum
 import itertools
 import operator
+import warnings
 
 
 class Whole:
@@ -143,6 +144,16 @@ class Objects(Generator):
     def context(self, depth: int) -> list[str]:
         if self.random.random() < 0.5:
             return super().context(depth)
+        if self.random.random() < 0.4:
+            action = self.pick(["ignore", "error"])
+            inside = [
+                f"    warnings.simplefilter({action!r})",
+                *self.block(depth - 1),
+                "    warnings.warn('given')",
+                "    LOG.append('given')",
+            ]
+            block = ["    with warnings.catch_warnings():", *("    " + line for line in inside)]
+            return ["try:", *block, "except UserWarning as e:", "    LOG.append(str(e))"]
         block = self.pick(["opened({c}) as m", "contextlib.suppress(ValueError)", "contextlib.nullcontext({c}) as m"])
         error = self.pick([[], ["    raise ValueError('inside')"]]) if "suppress" in block else []
         return [f"with {block.format(c=self.constant())}:", *self.block(depth - 1), *error]

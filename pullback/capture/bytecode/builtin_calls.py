@@ -16,18 +16,17 @@ import os
 import re
 import sys
 import types
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.symbolic import sym_max, sym_min
 from ...core.tensor import Tensor
+from . import warned
 from .arrays.traced import TracedArray
 from .arrays.world import HANDLED as NUMPY
 from .attributes import class_of
 from .copying import copied, deep_copied
-from .journal import Effect
 from .lookups import ABSENT, class_attribute, may_change
 from .number_calls import NUMBERS
 from .outside import CONTAINERS, is_symbol
@@ -410,20 +409,6 @@ def _namedtuple(world: Tracing, *args, **kwargs):
     return world.outside.constant(world.refusing(collections.namedtuple, tuple(map(world.deep, args)), kwargs))
 
 
-def _warn(world: Tracing, message, category=None, stacklevel=1, source=None, **named):
-    """A warning: it is given when the graph has run, for the line of the program that it is about."""
-    frames = [f for f in world.machine.frames if f.code is not None]
-    if named or source is not None or not isinstance(message, str) or not 1 <= stacklevel <= len(frames):
-        raise Break("it warns")
-    frame = frames[-stacklevel]
-    name = frame.globals.get("__name__")
-    registry = frame.globals.setdefault("__warningregistry__", {})
-    kind = UserWarning if category is None else category
-    given = (str(message), kind, frame.code.co_filename, frame.line, name, world.outside.constant(registry))
-    world.outside.constant(warnings.warn_explicit)
-    world.journal.log.append(Effect("later", warnings.warn_explicit, given, {}))
-
-
 def _signature(world: Tracing, function, **named):
     """`inspect.signature(f)`: of a function that must be the same one, with the same defaults."""
     if named or not isinstance(function, (types.FunctionType, types.MethodType)):
@@ -448,6 +433,24 @@ def _asked(function):
     return call
 
 
+def _environment(world: Tracing, table, name):
+    """`os.environ[name]`, which is read again at each call."""
+    if table is not os.environ or not isinstance(name, str):
+        raise Break("it reads an environment")
+    value, conditions = table.get(name), world.outside.conditions
+    conditions.test(f"{conditions.constant(table)}.get({name!r}) == {value!r}", f"the environment has {name}={value}")
+    if value is None:
+        raise KeyError(name)
+    return value
+
+
+def _getenv(world: Tracing, key, default=None):
+    try:
+        return _environment(world, os.environ, key)
+    except KeyError:
+        return default
+
+
 def _polyfilled(function: types.FunctionType):
     return lambda world, *args, **kwargs: world.entered(function, args, kwargs)
 
@@ -461,9 +464,10 @@ HANDLED: dict[Any, Any] = {
     min: _ordering(min), max: _ordering(max), any: _any_all(True), all: _any_all(False), repr: _repr(repr), str: _repr(str),
     copy.copy: copied, copy.deepcopy: deep_copied, math.prod: _over_items(math.prod), collections.namedtuple: _namedtuple,
     sys.getrecursionlimit: _asked(sys.getrecursionlimit), sys.getdefaultencoding: _asked(sys.getdefaultencoding),
-    callable: _callable, os.fspath: _fspath, warnings.warn: _warn, inspect.signature: _signature, os.getcwd: _asked(os.getcwd), os.getpid: _asked(os.getpid),
+    callable: _callable, os.fspath: _fspath, inspect.signature: _signature, os.getcwd: _asked(os.getcwd), type(os.environ).__getitem__: _environment, os.getenv: _getenv, os.getpid: _asked(os.getpid),
 }  # fmt: skip
 HANDLED.update(_operators())
 HANDLED.update(NUMBERS)
 HANDLED.update(NUMPY)
+HANDLED.update(warned.CALLS)
 HANDLED.update({function: _polyfilled(python) for function, python in POLYFILLS.items()})

@@ -22,6 +22,7 @@ from ...core.dtype import dtype
 from ...core.modes import ambient
 from ...core.node import Node
 from ...core.random import Generator as RandomGenerator
+from ...core.size import Size
 from ...core.tensor import FAKE, NoData, Tensor
 from ...graph import map_arg
 from ...nn.module import Module
@@ -244,7 +245,7 @@ class Native(Attributes):
         if not isinstance(value, CONTAINERS):
             return value
         value = self.inside(value)
-        if type(value) in (list, tuple):
+        if type(value) in (list, tuple, Size):
             return type(value)([self.concrete(v) for v in value])
         return {self.concrete(k): self.concrete(v) for k, v in value.items()} if type(value) is dict else value
 

@@ -44,7 +44,7 @@ def _number(function, names: tuple[str, ...]):
             given = world.call_now(method, (args[0], *rest), {})
             if function is round or function is abs or function is operator.abs:
                 return given
-            return function(Answer(args[0], name, given), *args[1:], **kwargs)
+            return function(Answer(args[0], name, world.concrete(given)), *args[1:], **kwargs)
         return (
             world._class(function, args, kwargs)
             if isinstance(function, type)

@@ -14,7 +14,7 @@ from ...core.tensor import Tensor
 from ...ops.make.assertions import assert_async_msg
 from ..trace.program import writes
 from .arrays.world import as_index, refuse_arrays
-from .builtin_calls import MUTATING
+from .builtin_calls import HANDLED, MUTATING
 from .calls import Calls
 from .journal import ALL
 from .lookups import ABSENT, class_attribute
@@ -58,7 +58,7 @@ class Operations(Calls):
         key = self._as_place(obj, key)
         method = class_attribute(type(obj), "__getitem__")
         if isinstance(method, types.FunctionType) and not isinstance(obj, type):
-            if self.enters(method):
+            if self.enters(method) or method in HANDLED:
                 return self.call_now(method, (obj, key), {})
             return self._ours(method, method, (obj, key))
         if self.outside.is_outside(obj):
@@ -80,7 +80,7 @@ class Operations(Calls):
         if is_symbol(key):
             return int(key) if isinstance(obj, list) and self.outside.is_outside(obj) else key
         given = self._dunder(key, "__index__")
-        return key if given is NotImplemented else operator.index(Answer(key, "__index__", given))
+        return key if given is NotImplemented else operator.index(Answer(key, "__index__", self.concrete(given)))
 
     def _outside_item(self, obj, key):
         if isinstance(obj, dict):

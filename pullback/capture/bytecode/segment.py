@@ -43,6 +43,7 @@ from .rebuild import Rebuild
 from .signals import BREAKS, Break, Prepare
 from .sources import Source
 from .tracing import FrameTrace, Tracing, Unseen
+from .warned import leave_all as leave_warnings
 
 MISS, STOP = object(), object()  # what an entry gives: not mine; frames were left
 RESTARTS = 20
@@ -259,6 +260,7 @@ class Capture:
             ambient.default_device, ambient.devices_before = self.devices[0], list(self.devices[1:])
             ambient.restore(outside)
             ambient.function_disabled = self.overrides
+            leave_warnings(world)
             world.let_generators_go()
             world.journal.take_back()
             world.let_go()
@@ -306,7 +308,7 @@ class Capture:
     def _check_context(self, world: Tracing, ended: str | None, machine: TracingMachine) -> None:
         """The program must leave the ambient state as it found it, but for recording; or else stop before it changed."""
         is_elsewhere = BREAKS.error is not self.error or open_devices() != self.devices
-        is_elsewhere |= ambient.function_disabled != self.overrides
+        is_elsewhere |= ambient.function_disabled != self.overrides or bool(world.warning_blocks)
         is_elsewhere |= ended is not None and modes.settings() != world.first_settings and bool(world.context_changes)
         if (ambient.mode ^ self.start) & CONTEXT_BITS or is_elsewhere:
             where = machine.where()

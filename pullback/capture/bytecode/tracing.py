@@ -16,12 +16,13 @@ from ...autograd import calls as autograd_calls
 from ...autograd.methods import set_data
 from ...core import modes
 from ...core.modes import ambient
+from ...core.size import Size
 from ...core.tensor import Tensor
 from ..fake.mode import FakeTensorMode
 from ..front.fakes import any_number
 from ..trace.graph_trace import PACKAGE, _line
 from ..trace.program import ProgramTrace, stepped_aside
-from . import custom_functions, differentiate, iterators, kept
+from . import custom_functions, differentiate, iterators, kept, warned
 from .arrays.traced import TracedArray
 from .builtin_calls import GROWING
 from .frame import Frame
@@ -190,6 +191,7 @@ class Tracing(Operations):
         self.made_leaves: dict[
             int, tuple[Tensor, int]
         ] = {}  # tensors that the program made and asked gradients of, and where
+        self.warning_blocks: list[warned.Open] = []  # those of the program that are open
         self.hooked_leaves: set[int] = set()  # ids of tensors that the program made and hooked
         self.copiers: dict[
             int, Any
@@ -490,7 +492,7 @@ class Tracing(Operations):
         if self.holds_tensors(value):
             raise Break("it makes text of a tensor")
         value = self.concrete(value)
-        if isinstance(value, CONSTANTS):
+        if isinstance(value, (*CONSTANTS, Size)):
             return super().format_value(value, conversion, spec)
         methods = [class_attribute(type(value), name) for name in ("__format__", "__str__", "__repr__")]
         if any(isinstance(m, types.FunctionType) for m in methods) or methods[-1] is object.__repr__:

@@ -182,3 +182,12 @@ def test_functions_are_found_in_containers_from_outside():
     assert f(torch.ones(1), [1, as_numbers, owner.method]) == (1, 1, True)
     h = torch.compile(lambda: (hash(owner.method), hash((as_numbers, 1)), id(None)), fullgraph=True)
     assert h() == (hash(owner.method), hash((as_numbers, 1)), id(None))
+
+
+def test_places_that_change_are_numbers_that_change():
+    place, xs = Place(1), [1.0, 2.0, 3.0]
+    f = torch.compile(lambda x: (x * xs[place], len(xs[place:]), float(place)), backend="eager", fullgraph=True)
+    for value in (1, 2, 0, 1):
+        place.value = value
+        out, length, number = f(torch.ones(1))
+        assert (out.item(), length, number) == (xs[value], 3 - value, float(value))
