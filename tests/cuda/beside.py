@@ -110,7 +110,9 @@ def run(seed: int, device: str, counts: Counter, show: bool = False, compiled: i
     """Run one program; words about the first difference, with its text."""
     drawn = Placed(seed, device, compiled)
     words = None
-    with suppress(RuntimeError if device != "cpu" else AssertionError):  # an index of the program before, which a device tells now
+    with suppress(
+        RuntimeError if device != "cpu" else AssertionError
+    ):  # an index of the program before, which a device tells now
         torch.cuda.synchronize()
     try:
         drawn.run()
