@@ -38,6 +38,8 @@ def of_layouts(*layouts, unmasked: bool = False) -> Callable:
                 raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
             taking = specified(input) if mask is None else input_mask(input, mask=mask).to_dense()
             result = reduce(input.to_dense(), dim, keepdim=keepdim, dtype=dtype, mask=taking)
+            if input.layout is devices.sparse_coo and len(every(dim, input.ndim)) == input.ndim:
+                return result.to_sparse()  # one number, which is not specified where it is zero
             return result.sparse_mask(_places(input, taking, every(dim, input.ndim), keepdim))
 
         return reduction

@@ -174,3 +174,10 @@ def test_a_sparse_reduction_has_a_gradient():
     x = ENTRIES.to_sparse().requires_grad_()
     (2 * torch.masked.sum(x, 1, mask=TAKING).to_dense()).sum().backward()
     assert x.grad.to_dense().tolist() == (2 * TAKING * (ENTRIES != 0)).tolist()
+
+
+def test_one_number_of_all_elements_is_specified_where_it_is_not_zero():
+    entries, taking = ENTRIES.to_sparse(), TAKING.to_sparse()
+    assert torch.masked.amax(entries, mask=taking)._values().tolist() == [4.0]
+    assert torch.masked.amin(entries, mask=taking)._nnz() == 0
+    assert torch.masked.amin(entries, mask=taking, keepdim=True).shape == (1, 1)

@@ -117,7 +117,7 @@ def _product(op: Operator, self, other):
     if not is_sparse(self):
         return _mul_dense(op, other, self)
     if is_coo(self) and is_coo(other) and not (self.ndim and other.ndim):  # one number, though it be sparse
-        return _mul_dense(op, *((self, to_dense(other)) if self.ndim else (other, to_dense(self))))
+        return _mul_dense(op, *((other, to_dense(self)) if other.ndim else (self, to_dense(other))))
     return _intersect(op, self, other)
 
 

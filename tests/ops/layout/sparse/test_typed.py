@@ -70,3 +70,9 @@ def test_a_layout_that_a_tensor_has_anyway_may_be_named():
     full = torch.full_like(sparse, 2, layout=torch.sparse_csr)
     assert full.to_dense().tolist() == (2 * torch.eye(3)).tolist()
     assert torch.randn_like(sparse, layout=torch.sparse_csr)._nnz() == 3
+
+
+def test_of_two_sparse_numbers_the_first_keeps_its_elements():
+    twice = torch.sparse_coo_tensor(torch.zeros(0, 2, dtype=torch.int64), torch.tensor([1, 2]), ())
+    product = twice * torch.tensor(3).to_sparse()
+    assert product._nnz() == 2 and product.to_dense().item() == 9
