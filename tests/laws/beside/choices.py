@@ -181,7 +181,9 @@ def answered(
             return "writes that autograd refuses, inside functionalize"
         if "is not implemented" in str(ours) and any("compiled(" in t for t in relevant(lines)):
             return "compiled functions with a part that has no derivative"
-        if any("packed(" in t for t in lines) and re.search(r"[Ee]xpected|dtype", str(ours)):
+        if any("packed(" in t for t in lines) and re.search(
+            r"[Ee]xpected|dtype|only implemented on integer", str(ours)
+        ):
             return "hooks that change what functions save besides numbers"
         if "nference tensor" in str(ours) and any("compiled(" in t and "inferred(" in t for t in relevant(lines)):
             return "which tensors are of inference mode"
@@ -190,18 +192,25 @@ def answered(
         if "nference tensor" in str(ours) and re.search(r"\.(detach\(\)|data|view\(torch\.\w+\))\W", lines[-1]):
             return "writes to tensors of inference mode, which PyTorch lets pass where they go through detach"
         if re.search(r"batched(_last)?\((.*\()?f", lines[-1]) and re.search(
-            r"not implemented for '|Expected object of scalar type", str(ours)
+            r"not implemented for '|Expected object of scalar type|not yet implemented for tensors with different",
+            str(ours),
         ):
             return "dtypes that are refused inside vmap too, where PyTorch has other kernels"
         if "derivative for aten::heaviside is" in str(ours) and re.search(
             r"heaviside_\((.|\n)*(grad|backward)\(", "\n".join(relevant(lines))
         ):
             return "derivatives that PyTorch lacks too, and gives as none where a view was written"
+        if "cannot be converted to type" in str(ours) and re.fullmatch(
+            r"(.*= )?(int|float)\(x\d+\.sum\(\)\)", lines[-1]
+        ):
+            return "whether the imaginary parts of a sum add up to zero, or to a rounding"
         if empty and "not implemented for '" in str(ours):
             return "kernels that are refused where there is nothing to compute as well"
         return next((reason for words, reason in REFUSED.items() if re.search(words, str(ours))), None)
     if ours is None and theirs is not None:
         nested = lines[-1].endswith(")") and "(f" in lines[-1]
+        if "heaviside is not yet implemented for tensors with" in str(theirs) and "out=" in lines[-1]:
+            return "out= of dtypes that PyTorch refuses"
         if "single memory location" in str(theirs) and (
             nested or "] = " in lines[-1] or "out=" in lines[-1] or any("(f" in t for t in lines)
         ):
