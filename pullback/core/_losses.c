@@ -398,7 +398,7 @@ static void loss_pieces(long first, long last, void *const *arguments) {
     }
 }
 
-static PyObject *loss_of(PyObject *args, int is_square, double until) {
+static PyObject *loss_of(PyObject *args, int is_square, double until, double scale) {
     Array *x = array_of(argument(args, 0)), *y = array_of(argument(args, 1));
     NONE_UNLESS(x && y && kind(x) <= F64 && kind(x) == kind(y) && x->nd == y->nd && has_elements(x));
     NONE_UNLESS(!x->nd || !memcmp(x->shape, y->shape, sizeof(*x->shape) * (size_t)x->nd));
@@ -412,7 +412,7 @@ static PyObject *loss_of(PyObject *args, int is_square, double until) {
         void *const arguments[] = {&job};
         over_parts(loss_pieces, pieces, n, arguments, x, y, NULL);
         for (i64 p = 0; p < pieces; p++) total += sums[p];
-        total = reduction == 1 ? total / (double)n : total;
+        total = (reduction == 1 ? total / (double)n : total) / scale;
         if (kind(x) == F32)
             *(float *)r->data = (float)total;
         else
@@ -422,16 +422,16 @@ static PyObject *loss_of(PyObject *args, int is_square, double until) {
     return tensor_of(r);
 }
 
-static PyObject *py_mse(PyObject *self, PyObject *args) { return loss_of(args, 1, 0); }
+static PyObject *py_mse(PyObject *self, PyObject *args) { return loss_of(args, 1, 0, 1); }
 static PyObject *py_huber(PyObject *self, PyObject *args) {
     double delta;
     NONE_UNLESS(real_of(argument(args, 3), &delta) && delta > 0);
-    return loss_of(args, 0, delta);
+    return loss_of(args, 0, delta, 1);
 }
-static PyObject *py_smooth(PyObject *self, PyObject *args) { /* with another beta it is scaled */
+static PyObject *py_smooth(PyObject *self, PyObject *args) { /* Huber's, divided by where it ends */
     double beta;
-    NONE_UNLESS(real_of(argument(args, 3), &beta) && beta == 1);
-    return loss_of(args, 0, beta);
+    NONE_UNLESS(real_of(argument(args, 3), &beta) && beta > 0 && (beta == 1 || !is_deterministic(process)));
+    return loss_of(args, 0, beta, beta);
 }
 
 /* ---- few elements: their mean or their sum (1, 2) */

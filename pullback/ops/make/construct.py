@@ -9,7 +9,7 @@ from ...core import dtype as dtypes
 from ...core import modes
 from ...core import tensor as core_tensor
 from ...core.arrays import library, to_device
-from ...core.dtype import computable, dtype, numpy_to_dtype
+from ...core.dtype import by_numpy, computable, dtype, numpy_to_dtype
 from ...core.errors import warn_once
 from ...core.layers import above, extend
 from ...core.modes import ambient
@@ -363,6 +363,8 @@ def from_numpy(ndarray) -> Tensor:
     """A tensor on the memory of a NumPy array."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if ndarray.__class__ is np.ndarray and ndarray.flags.carray and (d := by_numpy.get(ndarray.dtype)) is not None:
+        return _on_array(ndarray.view(), d)  # nothing to refuse
     d = numpy_to_dtype(ndarray.dtype)
     if ndarray.dtype != d.numpy:
         raise ValueError(
@@ -386,8 +388,11 @@ def from_numpy(ndarray) -> Tensor:
             "This type of warning will be suppressed for the rest of this program.",
             stacklevel=3,
         )
-    result = wrap(ndarray.view() if type(ndarray) is np.ndarray else np.asarray(ndarray), d)
+    return _on_array(ndarray.view() if type(ndarray) is np.ndarray else np.asarray(ndarray), d)
 
+
+def _on_array(array, d) -> Tensor:
+    result = wrap(array, d)
     storage_of(result).may_resize = False
     return lifted(on_foreign(result))
 

@@ -244,7 +244,7 @@ def _squeeze_otherwise(input, dim=None, axis=None):
 
 
 @raw("torch.squeeze", "Tensor.squeeze")
-@bypassing("squeeze.dim", otherwise=_squeeze_otherwise)
+@bypassing("squeeze.dim", "squeeze.default", otherwise=_squeeze_otherwise)
 def squeeze(input, dim=None, axis=None):
     """Drop dimensions of size 1: all, one, or some. `axis` is NumPy's name of `dim`."""
     if dim.__class__ is int and input.__class__ in PLAIN and not input._keys and ambient.mode < 2:
@@ -256,6 +256,10 @@ def squeeze(input, dim=None, axis=None):
                 return plain_view(input, a[...], input._offset, squeeze_dim, (input, dim))
             if a.size:
                 return plain_view(input, a[(slice(None),) * d + (0, ...)], input._offset, squeeze_dim, (input, dim))
+    elif (
+        dim is axis is None and input.__class__ in PLAIN and not input._keys and ambient.mode < 2 and input._array.size
+    ):
+        return plain_view(input, input._array.squeeze(), input._offset, squeeze_all, (input,))
     return _squeeze_otherwise(input, dim, axis)
 
 

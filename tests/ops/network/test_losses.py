@@ -230,3 +230,12 @@ def test_margins_that_are_kept_count_nothing_whatever_their_weight():
             loss = F.multi_margin_loss(x, torch.tensor([0]), p=p, weight=weight)
             loss.backward()
             assert (loss.item(), x.grad.isnan().any().item()) == (0.0, False)
+
+
+@pytest.mark.parametrize("beta", [0.1, 0.5, 3.0])
+def test_smooth_l1_of_any_beta_is_the_sum_of_its_elements(beta):
+    x, y = torch.randn(300, 7), torch.randn(300, 7)
+    each = torch.nn.functional.smooth_l1_loss(x.double(), y.double(), beta=beta, reduction="none")
+    for reduction in ("mean", "sum"):
+        found = torch.nn.functional.smooth_l1_loss(x, y, beta=beta, reduction=reduction)
+        assert found.item() == pytest.approx(getattr(each, reduction)().item(), rel=1e-6)
