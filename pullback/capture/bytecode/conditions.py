@@ -55,7 +55,6 @@ class Conditions:
         self.abouts: dict[str, About] = {}  # by code, what of a value a test is about
         self.explaining: Callable | None = None
         self.tensors: list[tuple[Source, str]] = []  # tensors read, each once: how they alias each other is tested
-        self.function_disabled = ambient.function_disabled  # where the graph is entered
         self.first: list[tuple[str, str]] = []  # (code, words) of the tests of classes, which come before all others
         self.watched: tuple[type, ...] = ()  # these classes
 
@@ -207,11 +206,6 @@ class Conditions:
         if ambient.mode & modes.DEFAULT_DEVICE:
             test += f" and ambient.default_device is {self.constant(ambient.default_device)}"
         return test
-
-    def overrides_test(self) -> None:
-        """Test that overrides of classes and modes are switched off or on as they are where the graph is entered."""
-        self.namespace.update(ambient=ambient)
-        self.test(f"ambient.function_disabled == {self.function_disabled}", "overrides are switched as they were")
 
     def autocast_test(self) -> str:
         """The test that autocast is what it is now."""

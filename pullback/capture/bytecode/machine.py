@@ -59,12 +59,14 @@ class Machine:
     @contextmanager
     def in_charge(self) -> Iterator[None]:
         """This machine is the innermost one of its world and of this thread."""
-        previous, above = RUNNING.machine, self.world.machine
-        RUNNING.machine = self.world.machine = self
+        world = self.world
+        previous, above, calling = RUNNING.machine, world.machine, world.calling
+        RUNNING.machine = world.machine = self
+        world.calling = False
         try:
             yield
         finally:
-            RUNNING.machine, self.world.machine = previous, above
+            RUNNING.machine, world.machine, world.calling = previous, above, calling
 
     def step(self) -> None:
         """Executes one step."""

@@ -422,6 +422,7 @@ class Native(Attributes):
         """Call; what shows that it cannot be captured ends the graph."""
         before, hooks, error, places = ambient.mode, RemovableHandle.next_id, BREAKS.error, open_devices()
         settings, overrides, depths = modes.settings(), ambient.function_disabled, open_modes()
+        calling, self.calling = self.calling, True
         try:
             out = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
@@ -430,6 +431,8 @@ class Native(Attributes):
             raise
         except REFUSED as error:
             raise Break(str(error)) from error
+        finally:
+            self.calling = calling
         if RemovableHandle.next_id != hooks and not may_hook:
             raise Break("it adds a hook to what the graph computes")
         if open_modes() != depths:

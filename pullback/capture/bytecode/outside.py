@@ -321,9 +321,8 @@ class Outside:
         return found
 
     def test_overrides(self) -> None:
-        """What classes of tensors make of calls (`__torch_function__`) is switched on or off as it was."""
+        """Classes of tensors take part in calls (`__torch_function__`): whether that is switched on is tested where the graph is entered."""
         self.overrides = True
-        self.conditions.overrides_test()
 
     def has_no_attribute(self, t: Tensor, name: str) -> None:
         """Nobody has put an attribute of that name on a tensor."""

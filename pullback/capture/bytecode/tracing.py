@@ -18,6 +18,7 @@ from ...core import modes
 from ...core.modes import ambient
 from ...core.size import Size
 from ...core.tensor import Tensor
+from ...ops.system.overrides import disable_torch_function
 from ..fake.mode import FakeTensorMode
 from ..front.fakes import any_number
 from ..trace.graph_trace import PACKAGE, _line
@@ -63,9 +64,17 @@ class FrameTrace(ProgramTrace):
     interprets = True
 
     def answer(self, o, call: tuple):
-        """What `o.__torch_function__(*call)` gives."""
-        self.world.outside.test_overrides()
-        return self.world.call_now(self.world.load_attribute(o, "__torch_function__"), call)
+        """What `o.__torch_function__(*call)` gives; what the capture itself asks of a tensor is not for the program's ears."""
+        world, (function, _, args, kwargs) = self.world, call
+        if not world.calling:
+            with disable_torch_function():
+                return function(*args, **kwargs)
+        world.outside.test_overrides()
+        world.calling = False
+        try:
+            return world.call_now(world.load_attribute(o, "__torch_function__"), call)
+        finally:
+            world.calling = True
 
     def count_effects(self) -> int:
         return self.world.journal.count
@@ -448,6 +457,8 @@ class Tracing(Operations):
             if args[0].requires_grad is not wanted:
                 raise Break("it changes whether a tensor from outside requires grad")
         if function is Tensor.backward or function is autograd_calls.backward:
+            if args and kept.overrides_calls(args[0]):
+                raise Break(f"it differentiates a {type(args[0]).__name__}, whose __torch_function__ hears of that")
             if self.is_listening():
                 raise Break("it differentiates what it has registered hooks for")
             given = differentiate.backward_of_tensor if function is Tensor.backward else differentiate.backward

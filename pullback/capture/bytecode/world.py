@@ -63,6 +63,8 @@ class World:
 
     # The machine that runs in this world, the innermost one.
     machine: Any = None
+    # Whether a native function is being called for the program.
+    calling = False
 
     # Nested runs: everything that a step did through them is to be undone when it breaks.
 

@@ -49,6 +49,7 @@ from ..system.operator import Operator, export, public
 from ..system.overrides import (
     DisableTorchFunctionSubclass,
     call_overridden,
+    disable_torch_function,
     has_torch_function_unary,
     keeps_type,
 )
@@ -386,9 +387,10 @@ def as_subclass(self, cls) -> Tensor:
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class inherits from Tensor."
         )
-    if not self.requires_grad:
+    if not requires_grad(self):
         return subclass_of(cls, self)
-    alias = dispatch(alias_op, (self,))  # traces know it as a value of its own, as its history does
+    with disable_torch_function():
+        alias = dispatch(alias_op, (self,))  # traces know it as a value of its own, as its history does
     result = subclass_of(cls, alias)
     result._autograd = alias._autograd
     return result

@@ -953,3 +953,44 @@ def test_outside(make, backend: str) -> None:
 @pytest.mark.parametrize("make", case, ids=lambda make: make.__name__)
 def test_outside_with_frames_kept(make) -> None:
     case.run(make, "eager", nested=True)
+
+
+class Counted:
+    def __init__(self, value):
+        self.value, self.count = value, 0
+
+    def asked(self, name):
+        self.count += 1
+        print(name)
+        return True
+
+    def __bool__(self):
+        self.count += 1
+        return bool(self.value.sum() > 0)
+
+    def __eq__(self, other):
+        self.count += 1
+        return self.asked("equal")
+
+    def __contains__(self, item):
+        self.count += 1
+        return self.asked("contains")
+
+    __hash__ = None
+
+
+def test_what_a_method_did_before_its_graph_ended_is_done_once(capsys):
+    """Methods that a single step calls (`if obj`, `obj == 3`): the step is taken again, so what it did is not."""
+
+    def f(x, obj):
+        if obj:
+            x = x + 1
+        if obj == 3:
+            x = x + 1
+        return x + 1 if 4 in obj else x
+
+    obj, compiled = Counted(torch.ones(2)), torch.compile(f, backend="eager")
+    for calls in (1, 2):
+        assert compiled(torch.ones(1), obj).item() == 4.0
+        assert obj.count == 5 * calls
+        assert capsys.readouterr().out.split() == ["equal", "contains"]
