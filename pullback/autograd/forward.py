@@ -95,7 +95,7 @@ class recording:
             ambient.switch(modes.GRAD, True)
 
     def __exit__(self, *exc) -> None:
-        ambient.mode = self.before
+        ambient.restore(self.before)
 
 
 def tangent_of(t, level: int) -> Tensor | None:

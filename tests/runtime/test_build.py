@@ -37,7 +37,9 @@ def test_an_empty_name_is_no_compiler(monkeypatch):
         build.compiler()
 
 
-def test_a_library_that_cannot_be_written_is_no_end(monkeypatch):
+def test_a_library_that_cannot_be_written_is_no_end(monkeypatch, tmp_path):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))  # where nobody has built it before
+
     def full(key, make):
         raise OSError(28, "No space left on device")
 

@@ -20,7 +20,7 @@ from ...core.tensor import FAKE, META, PLAIN, Tensor
 from ..eager.functions import choose
 from ..family.base import composite
 from ..system.inplace import check_writable
-from ..system.operator import Operator, exports, key_of, registry
+from ..system.operator import Operator, exports, key_of
 from ..system.overloads import overloaded, publish, resolve
 from .arithmetic import check_addcdiv
 from .foreach_nodes import join
@@ -148,11 +148,8 @@ def _publish(name: str, operators: list[Operator], inplace: bool) -> None:
 
     ufunc = quick = _ROUNDED_ONCE.get(name)
     if ufunc is not None:
-        choose(
-            allow,
-            *map(key_of, operators),
-            *(k for k in (f"{name}_.Tensor", f"{name}_.Scalar", f"{name}_.default") if k in registry),
-        )
+        own = (f"{name}_.default",) if ufunc.nin == 1 else (f"{name}_.Tensor", f"{name}_.Scalar")
+        choose(allow, *(key_of(op) for op in operators if op.overload != "Tensor"), *own)
     function.__name__ = function.__qualname__ = f"_foreach_{name}_"
     function.__doc__ = f"`_foreach_{name}` in place."
     publish(function, f"_foreach_{name}_", homes=("torch",))

@@ -168,6 +168,12 @@ def compositions() -> Iterator[Call]:
     yield "eye.default", functools.partial(torch.eye, 2)
     heads = _grown().reshape(1, 2, 3, 2)
     yield "scaled_dot_product_attention.default", functools.partial(F.scaled_dot_product_attention, heads, heads, heads)
+    for name in ("add", "sub", "mul", "div"):
+        for overload, other in (("List", [x]), ("Scalar", 2.0), ("ScalarList", [2.0])):
+            function = exports["torch"][f"_foreach_{name}_"]
+            yield f"_foreach_{name}_.{overload}", lambda f=function, other=other: f([_grown()], other)
+    for name in ("sqrt", "neg", "abs"):
+        yield f"_foreach_{name}_.default", lambda f=exports["torch"][f"_foreach_{name}_"]: f([_grown()])
 
 
 @functools.cache
