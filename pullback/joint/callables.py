@@ -73,7 +73,8 @@ def takes_symbols(module: GraphModule) -> bool:
 def with_writes(joint: Joint) -> tuple[GraphModule, dict[int, int]]:
     """The graph of a joint without a backward, with inputs written in it instead of their new values given; and which results it
     does not give: {place: input}."""
-    kept = joint.replaced()
+    kept, copy = joint.replaced(), find("copy.default").inplace
+    assert copy is not None
     module = GraphModule(joint.module, graph := Graph())
     graph.output(graph.graph_copy(joint.module.graph, {}))
     output = graph.output_node()
@@ -81,7 +82,7 @@ def with_writes(joint: Joint) -> tuple[GraphModule, dict[int, int]]:
     results = output.args[0]
     with graph.inserting_before(output):
         for place, i in kept.items():
-            write = graph.call_function(find("copy_.default"), (inputs[i], results[place]))
+            write = graph.call_function(copy, (inputs[i], results[place]))
             write.meta.update(results[place].meta)
     output.args = (tuple(r for place, r in enumerate(results) if place not in kept),)
     module.recompile()
