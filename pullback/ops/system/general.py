@@ -15,7 +15,7 @@ from ...core import modes
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, NAMED, TRANSFORMED, Tensor, stride_of
+from ...core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, NAMED, NEG, TRANSFORMED, Tensor, stride_of
 from . import overrides
 from .dispatch import begins_on_device, dispatch
 from .inplace import (
@@ -115,7 +115,7 @@ def write_out(op: Operator, args: tuple, out):
         if o._array.shape != r._array.shape:
             if op.family.reads_as_it_writes and any(t is o for t in op.tensors(args)):  # as the operator in place
                 raise RuntimeError(bad_shape(o._array.shape, r._array.shape))
-            resize_output(o, r._array.shape, stride_of(r))
+            resize_output(o, r._array.shape, None if o._keys & (CONJ | NEG) else stride_of(r))  # those are copied to
         check_overlap(o)
         if (o._keys | r._keys) & NAMED and not ambient.mode & modes.UNNAMED:
             above.named_out(o, r)

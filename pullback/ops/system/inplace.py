@@ -396,7 +396,8 @@ def write(target: Tensor, result: Tensor) -> None:
         return
     if not target._keys & META:
         array, dtype = result._array, result.dtype
-        if target._keys & (CONJ | NEG) and dtype.category < 2:  # truths have no negative, and that of bytes wraps
+        if target._keys & (CONJ | NEG) and (dtype.category < 2 or dtype.category < target.dtype.category):
+            # Truths have no negative, that of bytes wraps, and of a real number the imaginary part becomes -0, too.
             array, dtype = cast_array(array, dtype, target.dtype), target.dtype
         if target._keys & CONJ:
             array = array.conjugate()

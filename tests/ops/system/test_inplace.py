@@ -41,6 +41,19 @@ def test_out_keeps_its_strides_and_casts() -> None:
     assert out.stride() == (1, 2) and out.tolist() == [[2.0] * 3] * 2
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_a_conjugate_given_as_out_is_resized_row_by_row_and_written_as_numbers_of_its_dtype() -> None:
+    rows = torch.arange(6.0).view(3, 2).t()  # results of it lie column by column
+    for view in (torch.conj, torch.adjoint):
+        base = torch.full((3, 4), 9 + 1j)
+        out = torch.add(rows, 1, out=view(base))
+        assert out.stride() == (3, 1) and out.tolist() == [[1, 3, 5], [2, 4, 6]]
+        assert str(base[0]) == "tensor([1.-0.j, 3.-0.j, 5.-0.j, 2.-0.j])" and base[1, 2] == 9 + 1j
+    base = torch.full((3, 4), 9 + 1j)
+    assert torch.add(rows, 1, out=base.real).stride() == (1, 2)
+    assert torch.add(rows, 1, out=torch.conj(base).imag).stride() == (3, 1)
+
+
 def test_out_does_not_record() -> None:
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
