@@ -38,9 +38,15 @@ def bad_inplace(shape: tuple, result: tuple) -> str:
     return f"Bad in-place call: input tensor size {list(shape)} and output tensor size {list(result)} should match"
 
 
-def _numbers(name: str, dtype) -> None:
-    if dtype.name == "bool":
+def _numbers(name: str, dtype, *lengths) -> None:
+    """Refuse truths, unless one of these lengths is zero: then nothing is multiplied."""
+    if dtype.name == "bool" and not any(holds(n == 0) for n in lengths):
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+
+
+def _unless_kept(mat1, beta) -> tuple:
+    """How long the sums of products are, where the addend is not multiplied either."""
+    return () if beta else mat1._array.shape[-1:]
 
 
 def check_factors(dtype, *factors) -> None:
@@ -64,7 +70,7 @@ def mm(self, mat2) -> Spec:
         raise RuntimeError("mat2 must be a matrix")
     _check_inner(self, mat2)
     _check_same_dtype(self, mat2)
-    _numbers("addmm_impl_cpu_", self.dtype)
+    _numbers("addmm_impl_cpu_", self.dtype, *self._array.shape, mat2._array.shape[1])
     return Spec((self._array.shape[0], mat2._array.shape[1]), self.dtype)
 
 
@@ -103,7 +109,7 @@ def addmm(self, mat1, mat2, beta, alpha) -> Spec:
     _check_factor_dtypes(mat1, mat2)
     shape = (mat1._array.shape[0], mat2._array.shape[1])
     check_expands(self, shape)
-    _numbers("addmm_impl_cpu_", self.dtype)
+    _numbers("addmm_impl_cpu_", self.dtype, *shape, *_unless_kept(mat1, beta))
     check_factors(self.dtype, beta, alpha)
     return Spec(shape, self.dtype)
 
@@ -129,7 +135,7 @@ def _check_scalar_types(batch1, batch2) -> None:
 def bmm(self, mat2) -> Spec:
     shape = _batches(self, mat2)
     _check_scalar_types(self, mat2)
-    _numbers("bmm", self.dtype)
+    _numbers("bmm", self.dtype, *shape, self._array.shape[2])
     return Spec(shape, self.dtype)
 
 
@@ -140,7 +146,7 @@ def baddbmm(self, batch1, batch2, beta, alpha) -> Spec:
     if self.dtype is not batch1.dtype:
         names = f"input {c_name(self.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: {c_name(batch2.dtype)}"
         raise RuntimeError(f"Input dtypes must be the same, got: {names}")
-    _numbers("baddbmm", self.dtype)
+    _numbers("baddbmm", self.dtype, *shape, *_unless_kept(batch1, beta))
     check_factors(self.dtype, beta, alpha)
     return Spec(shape, self.dtype)
 
@@ -150,7 +156,7 @@ def addbmm(self, batch1, batch2, beta, alpha) -> Spec:
     _, n, p = _batches(batch1, batch2)
     _check_addend_dtype(self, batch2)
     _check_factor_dtypes(batch1, batch2)
-    _numbers("addmm_impl_cpu_", self.dtype)
+    _numbers("addmm_impl_cpu_", self.dtype, n, p)
     check_factors(self.dtype, beta, alpha)
     return Spec((n, p), self.dtype)
 
@@ -177,7 +183,7 @@ def _mat_vec(mat, vec, ndim: int, length: int, dtype) -> Spec:
     if not (dtype is mat.dtype is vec.dtype):
         names = f"{dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}"
         raise RuntimeError(f"addmv input tensors must have the same dtype, but got {names}")
-    _numbers("addmv_impl_cpu", dtype)
+    _numbers("addmv_impl_cpu", dtype, n, m)
     return Spec((n,), dtype)
 
 

@@ -182,6 +182,8 @@ def tensordot_dims(self, other, dims_self, dims_other):
     right = other.permute(*theirs, *rest).reshape(depth, _count(columns)) if other.ndim else other.reshape(1, 1)
     single = _count(rows) == _count(columns) == 1  # a sum of products, which autocast leaves as it is
     with modes.masked(modes.AUTOCAST if single else 0):
+        if single and self.dtype.name == "bool":
+            return left.reshape(-1).dot(right.reshape(-1))  # which refuses truths, however few there are
         return left.mm(right).reshape([*rows, *columns])
 
 

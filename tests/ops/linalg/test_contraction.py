@@ -262,3 +262,30 @@ def test_factors_that_numbers_cannot_be_are_refused_with_and_without_data(name):
             getattr(torch, name)(*[t.byte() for t in given], alpha=factor if name != "addr" else int(factor))
     compiled = torch.compile(lambda *t: getattr(torch, name)(*t, alpha=2 + 0j))
     assert torch.allclose(compiled(*given), getattr(torch, name)(*given, alpha=2))
+
+
+def test_truths_are_multiplied_only_where_there_is_nothing_to_multiply() -> None:
+    def truths(*shape):
+        return torch.ones(shape, dtype=torch.bool)
+
+    empty, flat, batches = truths(2, 0), truths(0, 2), truths(3, 2, 0)
+    assert (empty @ flat).tolist() == torch.inner(empty, empty).tolist() == [[False, False]] * 2
+    assert (flat @ empty).shape == torch.addmm(truths(0, 0), flat, empty).shape == (0, 0)
+    assert torch.addmm(truths(2, 2), empty, flat, beta=0).any().item() is False
+    assert (
+        torch.bmm(batches, batches.mT).any().item() is False
+        and torch.bmm(truths(0, 2, 3), truths(0, 3, 2)).numel() == 0
+    )
+    assert torch.mv(empty, truths(0)).tolist() == [False, False]
+    assert torch.addmv(truths(2), empty, truths(0)).tolist() == [True, True]
+    one = truths(1, 0)
+    for product in (
+        lambda: torch.mm(truths(1, 1), truths(1, 1)),
+        lambda: torch.addmm(truths(2, 2), empty, flat),
+        lambda: torch.bmm(truths(1, 2, 3), truths(1, 3, 2)),
+        lambda: torch.mv(truths(2, 2), truths(2)),
+        lambda: torch.dot(truths(0), truths(0)),
+        lambda: torch.inner(one, one),
+    ):
+        with pytest.raises(RuntimeError, match="not implemented for 'Bool'"):
+            product()
