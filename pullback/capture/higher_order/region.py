@@ -67,14 +67,22 @@ class Slice:
 
 class Region:
     """One function, captured. Those of its arguments that are `tracked` are differentiated by: inside, they require grad, and
-    all is recorded."""
+    all is recorded. Inside of a function that a transform `derives`, inference mode is off, as the transform switches it off."""
 
     def __init__(
-        self, trace: ProgramTrace, f: Callable, args: tuple, kwargs: dict, dims: list | None = None, tracked: tuple = ()
+        self,
+        trace: ProgramTrace,
+        f: Callable,
+        args: tuple,
+        kwargs: dict,
+        dims: list | None = None,
+        tracked: tuple = (),
+        derives: bool = False,
     ):
         self.trace, self.given = trace, Structure((args, kwargs))
         own = {id(t) for t in tree.tree_leaves(tracked) if isinstance(t, Tensor) and t.dtype.category >= 2}
-        with subprogram.paused_capture(trace), modes.masked(0, modes.GRAD if own else 0):
+        off = modes.INFERENCE if derives else 0
+        with subprogram.paused_capture(trace), modes.masked(off, modes.GRAD if own else 0):
             self.operands = [trace._inside(t) if isinstance(t, Tensor) else t for t in self.given.tensors]
             shown: list[Any] = [
                 Example(t, tracked=id(seen) in own) if d is None else Slice(t, d)

@@ -90,9 +90,9 @@ def captured_transform(name: str, func: Callable, options: dict, args: tuple, kw
         trace.refuse(f"{name}() inside an open level of forward mode")
     if name == "jvp":
         primals, tangents = args
-        return apply(name, options, Region(trace, func, primals, {}), (primals, tangents))
+        return apply(name, options, Region(trace, func, primals, {}, derives=True), (primals, tangents))
     if name == "vjp":
-        return _vjp(Region(trace, func, args, {}, tracked=args), args, options)
+        return _vjp(Region(trace, func, args, {}, tracked=args, derives=True), args, options)
     if name == "vmap":
         options, dims = {k: v for k, v in options.items() if k != "dims"}, options["dims"]
         given = Structure((args, kwargs))
@@ -100,7 +100,8 @@ def captured_transform(name: str, func: Callable, options: dict, args: tuple, kw
         region = Region(trace, func, args, kwargs, [of_leaves[i] for i in given.places])
         return apply(name, options, region, (args, kwargs))
     tracked = slice_argnums(args, options["argnums"]) if name in ("grad_and_value", "jacrev") else ()
-    return apply(name, options, Region(trace, func, args, kwargs, tracked=tracked), (args, kwargs))
+    region = Region(trace, func, args, kwargs, tracked=tracked, derives=True)
+    return apply(name, options, region, (args, kwargs))
 
 
 def _vjp(region: Region, primals: tuple, options: dict) -> tuple:

@@ -53,6 +53,34 @@ def test_one_graph_gives_what_the_program_gives(name: str, backend: str) -> None
     torch.testing.assert_close(y.grad, x.grad)
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: lambda x: grad(lambda v: f(v).sum())(x),
+        lambda f: lambda x: vjp(f, x)[1](x)[0],
+        lambda f: lambda x: jvp(f, (x,), (x,))[1],
+        lambda f: jacrev(f),
+        lambda f: jacfwd(f),
+        lambda f: vmap(grad(lambda v: f(v).sum())),
+    ],
+    ids=["grad", "vjp", "jvp", "jacrev", "jacfwd", "vmap of grad"],
+)
+@pytest.mark.parametrize("inner", [torch.no_grad, torch.enable_grad])
+def test_a_function_that_is_differentiated_is_outside_of_inference_mode(transform, inner) -> None:
+    def f(v):
+        with inner():
+            unseen = (v * v).detach() if torch.is_inference_mode_enabled() else v * v
+        return unseen + v * (3.0 if (v * 1).requires_grad else 5.0)
+
+    def program(x):
+        return transform(f)(x) * 2
+
+    x = torch.tensor([[0.5, 2.0]])
+    with torch.inference_mode():
+        got = torch.compile(program, backend="eager", fullgraph=True)(x)
+        assert got.tolist() == program(x).tolist()
+
+
 def test_the_graph_is_one_call_and_serves_other_values() -> None:
     graphs = []
 
