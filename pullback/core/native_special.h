@@ -540,46 +540,49 @@ TWO(h_prelu, f32, f, v > 0 ? v : w * v)
 TWO(h_nextafter, f32, f, V(neighbour_f)(v, w))
 TWO(h_nextafter, f64, d, V(neighbour_d)(v, w))
 
-/* Chebyshev polynomials whose degrees are all few, in parts of vectors: no loop of an element then ends where it is not foreseen. */
-#define CHEBYSHEV(name, T, letter, first, kind, limit)                                            \
+/* Polynomials whose degrees are all at most `few`, in parts of vectors: no loop of an element then ends where it is not foreseen. `step` is
+ * the next one, of `v`, the `now` and `before` of degrees m and m - 1. */
+#define POLYNOMIAL(name, T, letter, first, kind, limit, few, step)                                \
     static void V(name##_##letter)(i64 n, char *const *a) {                                       \
         const T *x = (const T *)a[0], *z = (const T *)a[1];                                       \
-        T *y = (T *)a[2], before[PART], now[PART], out[PART];                                     \
+        T *y = (T *)a[2], befores[PART], nows[PART], out[PART];                                   \
         for (; n > 0; n -= PART, x += PART, z += PART, y += PART) {                               \
             T top = 0;                                                                            \
             i32 is_few = 1;                                                                       \
             SIMD for (i64 i = 0; i < PART; i++) {                                                 \
                 const T v = x[i], twice = v + v;                                                  \
+                (void)twice;                                                                      \
                 top = z[i] > top ? z[i] : top;                                                    \
-                is_few &= (z[i] > -1) & (z[i] <= limit);                                          \
-                before[i] = 1, now[i] = first, out[i] = z[i] < 1 ? 1 : now[i];                    \
+                is_few &= (z[i] > -1) & (z[i] <= few);                                            \
+                befores[i] = 1, nows[i] = first, out[i] = z[i] < 1 ? 1 : nows[i];                 \
             }                                                                                     \
             for (i64 k = 2; is_few && (T)k <= top; k++)                                           \
                 SIMD for (i64 i = 0; i < PART; i++) {                                             \
-                    const T next = (x[i] + x[i]) * now[i] - before[i];                            \
-                    before[i] = now[i], now[i] = next, out[i] = z[i] < (T)k ? out[i] : next;      \
+                    const T m = (T)(k - 1), v = x[i], now = nows[i], before = befores[i], next = step; \
+                    (void)m;                                                                      \
+                    befores[i] = now, nows[i] = next, out[i] = z[i] < (T)k ? out[i] : next;       \
                 }                                                                                 \
             for (i64 i = 0; !is_few && i < PART; i++) out[i] = polynomial_##letter(x[i], z[i], kind, limit); \
             memcpy(y, out, sizeof out);                                                           \
         }                                                                                         \
     }
-CHEBYSHEV(h_chebyshev_t, f32, f, v, CHEBYSHEV_T, 6)
-CHEBYSHEV(h_chebyshev_t, f64, d, v, CHEBYSHEV_T, 6)
-CHEBYSHEV(h_chebyshev_u, f32, f, twice, CHEBYSHEV_U, 8)
-CHEBYSHEV(h_chebyshev_u, f64, d, twice, CHEBYSHEV_U, 8)
-CHEBYSHEV(h_chebyshev_v, f32, f, twice - 1, CHEBYSHEV_V, 8)
-CHEBYSHEV(h_chebyshev_v, f64, d, twice - 1, CHEBYSHEV_V, 8)
-CHEBYSHEV(h_chebyshev_w, f32, f, twice + 1, CHEBYSHEV_W, 8)
-CHEBYSHEV(h_chebyshev_w, f64, d, twice + 1, CHEBYSHEV_W, 8)
+#define CHEBYSHEV(name, first, kind, limit)                                              \
+    POLYNOMIAL(name, f32, f, first, kind, limit, limit, (v + v) * now - before)          \
+    POLYNOMIAL(name, f64, d, first, kind, limit, limit, (v + v) * now - before)
+CHEBYSHEV(h_chebyshev_t, v, CHEBYSHEV_T, 6)
+CHEBYSHEV(h_chebyshev_u, twice, CHEBYSHEV_U, 8)
+CHEBYSHEV(h_chebyshev_v, twice - 1, CHEBYSHEV_V, 8)
+CHEBYSHEV(h_chebyshev_w, twice + 1, CHEBYSHEV_W, 8)
+POLYNOMIAL(h_laguerre, f32, f, 1 - v, LAGUERRE, 0, 16, ((2 * m + 1 - v) * now - m * before) / (m + 1))
+POLYNOMIAL(h_laguerre, f64, d, 1 - v, LAGUERRE, 0, 16, ((2 * m + 1 - v) * now - m * before) / (m + 1))
+POLYNOMIAL(h_legendre, f32, f, v, LEGENDRE, 0, 16, ((2 * m + 1) * v * now - m * before) / (m + 1))
+POLYNOMIAL(h_legendre, f64, d, v, LEGENDRE, 0, 16, ((2 * m + 1) * v * now - m * before) / (m + 1))
 #undef CHEBYSHEV
+#undef POLYNOMIAL
 TWO(h_hermite_h, f32, f, polynomial_f(v, w, HERMITE_H, 128))
 TWO(h_hermite_h, f64, d, polynomial_d(v, w, HERMITE_H, 512))
 TWO(h_hermite_he, f32, f, polynomial_f(v, w, HERMITE_HE, 128))
 TWO(h_hermite_he, f64, d, polynomial_d(v, w, HERMITE_HE, 512))
-TWO(h_laguerre, f32, f, polynomial_f(v, w, LAGUERRE, 0))
-TWO(h_laguerre, f64, d, polynomial_d(v, w, LAGUERRE, 0))
-TWO(h_legendre, f32, f, polynomial_f(v, w, LEGENDRE, 0))
-TWO(h_legendre, f64, d, polynomial_d(v, w, LEGENDRE, 0))
 
 /* Quotients below 2^28: their product with the divisor is exact in double precision. Others by the C library. */
 INLINE f64 V(s_left)(f64 v, f64 w) {
