@@ -202,6 +202,11 @@ def _divisible(what: str, value: int, ratio: int, pair: str) -> None:
         )
 
 
+def _dense(stride: tuple, pair: str) -> None:
+    if stride[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {pair} (different element sizes), but got {stride[-1]}")
+
+
 def _as_dtype(self, dtype: dtype_type) -> tuple:
     shape, stride, old = self._array.shape, stride_of(self), self.dtype
     if dtype.numpy is None:
@@ -214,14 +219,14 @@ def _as_dtype(self, dtype: dtype_type) -> tuple:
     pair = f"{old.scalar_name} as {dtype.scalar_name}"
     if not shape:
         raise RuntimeError(f"self.dim() cannot be 0 to view {pair} (different element sizes)")
-    if stride[-1] != 1:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {pair} (different element sizes), but got {stride[-1]}")
     if old.itemsize > dtype.itemsize:
         ratio = old.itemsize // dtype.itemsize
+        _dense(stride, pair)
         return (*shape[:-1], shape[-1] * ratio), (*(s * ratio for s in stride[:-1]), 1), self._offset * ratio, dtype
     ratio = dtype.itemsize // old.itemsize
     _divisible("size(-1)", shape[-1], ratio, pair)
     _divisible("storage_offset()", self._offset, ratio, pair)
+    _dense(stride, pair)
     for d, s in enumerate(stride[:-1]):
         _divisible(f"stride({d})", s, ratio, pair)
     return (*shape[:-1], shape[-1] // ratio), (*(s // ratio for s in stride[:-1]), 1), self._offset // ratio, dtype

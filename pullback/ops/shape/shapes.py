@@ -52,7 +52,7 @@ def overridden(*args) -> bool:
     variadic="shape",
     out=False,
     plain=ViewCase(  # NumPy infers any negative size, PyTorch only -1: the general path says so
-        "shape.__class__ in SIZES and a.flags.c_contiguous",
+        "shape.__class__ in SIZES and a.flags.c_contiguous and (not a.ndim or a.strides[-1] == a.itemsize)",
         "array if (array := a.reshape(shape)).shape == shape or -1 in shape else refuse()",
         recorded_as=view_,
         arguments="input, shape",
@@ -89,7 +89,7 @@ def unsafe_view(t: Tensor, size: tuple) -> Tensor:
     "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
     out=False,
     plain=ViewCase(
-        "start_dim == 0 and end_dim == -1 and a.ndim != 1 and a.flags.c_contiguous",
+        "start_dim == 0 and end_dim == -1 and a.ndim != 1 and a.flags.c_contiguous and (not a.ndim or a.strides[-1] == a.itemsize)",
         "a.reshape(-1)",
         recorded_as=view_,
         arguments="input, (a.size,)",
@@ -129,7 +129,7 @@ def view(self, *sizes, size=None, dtype=None):
         size = sizes[0] if len(sizes) == 1 and sizes[0].__class__ not in INTS else sizes
     if self.__class__ in PLAIN and not self._keys and (mode := ambient.mode) < 2 and size.__class__ in SIZES and size:
         a = self._array
-        if a.flags.c_contiguous:
+        if a.flags.c_contiguous and (not a.ndim or a.strides[-1] == a.itemsize):  # one element apart
             try:
                 result = a.reshape(size)
             except (ValueError, TypeError):
@@ -197,7 +197,7 @@ def _quick_unflatten(input, dim, sizes):
         return None
     a = input._array
     shape = a.shape
-    if not -len(shape) <= dim < len(shape) or not a.size or not a.flags.c_contiguous:
+    if not -len(shape) <= dim < len(shape) or not a.size or not a.flags.c_contiguous or a.strides[-1] != a.itemsize:
         return None
     for s in sizes:
         if s.__class__ is not int or s < -1:

@@ -256,3 +256,14 @@ def test_memory_is_read_as_another_dtype_where_it_holds_what_the_tensor_means():
     assert torch.view_as_real_copy(z.conj()).tolist() == [[1, -2], [3, 1]]
     assert torch.view_copy(torch._neg_view(x), torch.int32).tolist() == (-x).view(torch.int32).tolist()
     assert torch.view_as_complex_copy(torch._neg_view(x)).item() == -1 - 2j
+
+
+def test_a_last_dimension_of_one_element_keeps_its_stride_in_views() -> None:
+    one, column = torch.ones(4, 4).diagonal(3), torch.ones(1, 5).t()
+    assert one.view(-1, 1).stride() == one.reshape(1, 1).stride() == one.unflatten(-1, (-1, 1)).stride() == (5, 5)
+    assert torch.flatten(one.view(1, 1)).stride() == (5,)
+    assert column.unflatten(0, (1, -1)).stride() == (5, 1, 5) and column.view(5, 1, 1).stride() == (1, 5, 5)
+    with pytest.raises(RuntimeError, match=r"self.stride\(-1\) must be 1 to view Float as Short"):
+        one.view(1, 1).view(torch.int16)
+    with pytest.raises(RuntimeError, match=r"self.size\(-1\) must be divisible by 2 to view Float as Double"):
+        one.view(1, 1).view(torch.float64)
