@@ -81,6 +81,21 @@ def test_a_function_that_is_differentiated_is_outside_of_inference_mode(transfor
         assert got.tolist() == program(x).tolist()
 
 
+def test_a_hook_in_forward_mode_is_run_by_the_gradient_around_it() -> None:
+    def f(v):
+        with torch.enable_grad():
+            b = v * 1
+        if b.requires_grad:
+            b.register_hook(lambda g: g * 2)
+        return b * b
+
+    def program(x):
+        return grad(lambda v: jvp(f, (v,), (torch.ones_like(v),))[1].sum())(x)
+
+    x = torch.tensor([1.0, 2.0])
+    assert torch.compile(program)(x).tolist() == program(x).tolist()
+
+
 def test_the_graph_is_one_call_and_serves_other_values() -> None:
     graphs = []
 
