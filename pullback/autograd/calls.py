@@ -209,7 +209,7 @@ def backward_from_scalar(out: Tensor, keep_graph: bool) -> bool:
 def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True,
          allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:  # fmt: skip
     """Gradients of `outputs` with respect to `inputs`, returned."""
-    offered = any_overridden((outputs, inputs))
+    offered = (outputs.__class__ not in PLAIN or inputs.__class__ not in PLAIN) and any_overridden((outputs, inputs))
     if ambient.mode < LISTENING and only_inputs and not (is_grads_batched or materialize_grads or offered):
         result = _plain_gradients(
             outputs, inputs, grad_outputs, create_graph if retain_graph is None else retain_graph, create_graph

@@ -356,10 +356,11 @@ class Capture:
             self.fewer(conditions)
         prologue = self._prologue()
         body = conditions.body()
-        if self.world.outside.overrides:  # what the tests ask of tensors is not for the ears of their classes
+        if (
+            self.world.outside.overrides
+        ):  # what the tests ask of tensors, their classes do not hear: see `ops.system.offers`
             self.ambient_test += f" and ambient.function_disabled == {self.overrides}"
             conditions.namespace["disable_torch_function"] = disable_torch_function
-            body = ["with disable_torch_function():", *("    " + line for line in body or ["pass"])]
         lines = [*prologue, f"if not ({self.ambient_test}): return MISS"]
         lines += ["try:", *("    " + line for line in body or ["pass"]), "except MISSING: return MISS"]
         made = "|".join(
