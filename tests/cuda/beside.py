@@ -26,7 +26,7 @@ import pullback as torch
 from tests.laws.beside.choices import chosen
 from tests.laws.beside.compose import Composed
 from tests.laws.beside.namespace import namespace
-from tests.laws.beside.pair import Chosen, Different, Ended, Pair
+from tests.laws.beside.pair import Different, Ended, Pair, judged
 
 OWN = re.compile(  # what each device draws, or says, for itself
     r"[Dd]ropout|[Rr][Rr]e[Ll][Uu]|dropout=0\.[1-9]|rand|bernoulli|poisson|multinomial|gumbel|exponential_|cauchy|geometric|uniform|normal_"
@@ -112,30 +112,15 @@ class Placed(Composed):
 
 def run(seed: int, device: str, counts: Counter, show: bool = False, compiled: int = 6) -> str | None:
     """Run one program; words about the first difference, with its text."""
-    drawn = Placed(seed, device, compiled)
-    words = None
     with suppress(
         RuntimeError if device != "cpu" else AssertionError
     ):  # an index of the program before, which a device tells now
         torch.cuda.synchronize()
-    try:
-        drawn.run()
-    except Different as different:
-        words = str(different)
-        if _is_allowed(drawn.pair.lines, words):
-            counts["differences between devices"] += 1
-            words = None
-        elif reason := chosen(drawn.pair.lines, words):
-            counts[reason] += 1
-            words = None
-    except Chosen as reason:
-        counts[str(reason)] += 1
-    pair = drawn.pair
-    counts["statements"] += len(pair.lines)
-    counts["raised"] += len(pair.errors)
-    if not (show or words):
-        return None
-    return f"seed {seed}\n" + "\n".join(pair.lines) + f"\n-> {words or 'the same'}"
+    return judged(Placed(seed, device, compiled), counts, _reason, show)
+
+
+def _reason(lines: list[str], words: str) -> str | None:
+    return "differences between devices" if _is_allowed(lines, words) else chosen(lines, words)
 
 
 def _is_allowed(lines: list[str], words: str) -> bool:

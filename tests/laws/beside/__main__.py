@@ -14,29 +14,12 @@ from collections import Counter
 
 from tests.laws.beside.choices import chosen
 from tests.laws.beside.compose import Composed
-from tests.laws.beside.pair import Chosen, Different
+from tests.laws.beside.pair import judged
 
 
 def run(seed: int, other: str, counts: Counter, show: bool = False, compiles: bool = True) -> str | None:
     """Run one program; words about the first difference, with its text."""
-    drawn = Composed(seed, other, compiles)
-    words = None
-    try:
-        drawn.run()
-    except Different as different:
-        words = str(different)
-        if reason := chosen(drawn.pair.lines, words):
-            counts[reason] += 1
-            words = None
-    except Chosen as reason:
-        counts[str(reason)] += 1
-    pair = drawn.pair
-    counts["statements"] += len(pair.lines)
-    counts["raised"] += len(pair.errors)
-    if show or words:
-        text = "\n".join(pair.lines)
-        return f"seed {seed}\n{text}\n-> {words or 'the same'}"
-    return None
+    return judged(Composed(seed, other, compiles), counts, chosen, show)
 
 
 def records(other: str) -> bool:

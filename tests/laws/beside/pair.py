@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.laws.beside import look
@@ -234,3 +236,24 @@ class Pair:
 
     def _root(self, t):
         return t if t._base is None else t._base
+
+
+def judged(drawn, counts: Counter, chosen: Callable[[list[str], str], str | None], show: bool = False) -> str | None:
+    """Run a program that is drawn as it runs; words about the first difference, with its text, unless it is `chosen` for a reason,
+    which is counted."""
+    words = None
+    try:
+        drawn.run()
+    except Different as different:
+        words = str(different)
+        if reason := chosen(drawn.pair.lines, words):
+            counts[reason] += 1
+            words = None
+    except Chosen as reason:
+        counts[str(reason)] += 1
+    lines = drawn.pair.lines
+    counts["statements"] += len(lines)
+    counts["raised"] += len(drawn.pair.errors)
+    if not (show or words):
+        return None
+    return "\n".join([f"seed {drawn.seed}", *lines, f"-> {words or 'the same'}"])
